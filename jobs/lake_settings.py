@@ -10,11 +10,13 @@ import pyarrow.compute as pc
 from jobs import books
 from jobs.ingest.names import commit_names
 from sharelens.kafka_log.dead_letter_records import DeadLetterTopics
+from sharelens.kafka_log.layout import LogDirectory
 from sharelens.lake.lake import Lake, LakeReader
 from sharelens.lake.parquet import write_rows
 from sharelens.lake.settings_rows import COLUMNS, TABLE, observations_of, setting_rows
 from sharelens.lake.tables import TABLES
-from sharelens.measures.settings.observations import OF_NOW, Observation, Settings, news, settings_of
+from sharelens.measures.settings.checkpointed_ends import checkpointed_ends
+from sharelens.measures.settings.observations import END_OFFSETS, OF_NOW, Observation, Settings, news, settings_of
 
 STAGE = "settings"
 
@@ -30,6 +32,15 @@ def stored(lake: LakeReader, cluster_id: str, up_to_run: int | None = None) -> S
 def stored_settings(lake: LakeReader, cluster_id: str, up_to_run: int | None = None) -> Settings:
     """The settings from those observations."""
     return settings_of(stored(lake, cluster_id, up_to_run))
+
+
+def with_checkpointed_ends(
+    observations: Sequence[Observation], directories: Sequence[LogDirectory]
+) -> Sequence[Observation]:
+    """What files of settings say; without end offsets in them those that checkpoints of log directories have."""
+    if any(observation.kind == END_OFFSETS for observation in observations):
+        return observations
+    return (*observations, *checkpointed_ends(directories))
 
 
 def unknown_settings(lake: Lake, cluster_id: str, observations: Iterable[Observation]) -> list[Observation]:

@@ -42,7 +42,8 @@ from sharelens.lake import gates
 from sharelens.lake.commit import create_tables
 from sharelens.lake.parquet import write_rows
 from sharelens.lake.tables import TABLES
-from state_model.topics import METADATA_TOPIC, RECORD_TOPICS, STATE_TOPIC, UNKNOWN_CLUSTER
+from sharelens.measures.settings.observations import Observation
+from state_model.topics import METADATA_TOPIC, RECORD_TOPICS, UNKNOWN_CLUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,8 +92,9 @@ class Pipeline:
         if "ingest" in stages:
             self._resume("topics")
             self._plan_topics(sources)
-        if self._options.observations or self._options.topic_names:
-            self._store_settings(sources)
+        observations = lake_settings.with_checkpointed_ends(self._options.observations, sources.directories)
+        if observations or self._options.topic_names:
+            self._store_settings(sources, observations)
         if "measure" in stages:
             self._measure()
         if "audit" in stages:
@@ -215,15 +217,15 @@ class Pipeline:
             self._begin("topics", rows, extents)
             commit_names(self._lake, "topics", books.done(self._lake, "topics"), names)
 
-    def _store_settings(self, sources: Sources) -> None:
+    def _store_settings(self, sources: Sources, observed: Sequence[Observation]) -> None:
         """Commits what files of settings or a cluster say and the lake does not know; measures take it up."""
         cluster_id = self._cluster_of_settings(sources)
-        observations = lake_settings.unknown_settings(self._lake, cluster_id, self._options.observations)
+        observations = lake_settings.unknown_settings(self._lake, cluster_id, observed)
         if self._options.observe is not None and (observations or self.summary.run_id is not None):
             with self._timed("observe"):
-                observed = observing.observed(self._lake, cluster_id, self._options.observe)
-            observations += lake_settings.unknown_settings(self._lake, cluster_id, observed.observations)
-            self.summary.add_fetched(observed.fetched_bytes)
+                of_cluster = observing.observed(self._lake, cluster_id, self._options.observe)
+            observations += lake_settings.unknown_settings(self._lake, cluster_id, of_cluster.observations)
+            self.summary.add_fetched(of_cluster.fetched_bytes)
         names = unknown_names(self._lake, cluster_id, (), self._options.topic_names)
         if observations or names.num_rows:
             run = self._next_run(lake_settings.STAGE)
@@ -395,6 +397,3 @@ def run(options: RunOptions, session: Callable[[], "SparkSession"], progress: Pr
     if options.require_rows and not any(summary.counts.values()):
         raise JobError(f"no new records in {', '.join(options.log_dirs) or options.lake} (--require-rows)")
     return summary
-
-
-__all__ = ["STATE_TOPIC", "RunOptions", "Summary", "run"]

@@ -11,7 +11,7 @@ import click
 
 from sharelens.cli.interrupts import unwinding_on_sigterm
 from sharelens.cli.options import common as options
-from sharelens.output import Answer, Form, Report, Shown, Stream, say, show, tell
+from sharelens.output import Answer, FindingCounts, Form, Report, Shown, Stream, say, show, tell
 from sharelens.question_table import kinds
 from sharelens.question_table.asking import Surface, arguments, ask, compose, findings
 from sharelens.question_table.question import Parameter, Question
@@ -20,7 +20,7 @@ from sharelens.question_table.table import QUESTIONS
 from sharelens.source.request import Source
 from state_model.errors import UsageError
 
-INCOMPLETE, FINDINGS = 1, 3
+INCOMPLETE, FINDINGS, UNJUDGED = 1, 3, 4
 SHOWN_BY: Mapping[str, str] = {"overview": "sharelens.cli.overview:show_overview"}
 """The function that shows the answer of a question in its own way; others are shown by `show_answer`."""
 SUBCOMMANDS: Mapping[str, str] = {"dlq": "sharelens.cli.dlq:plan"}
@@ -80,11 +80,14 @@ def close_with_command(source: Source | None) -> None:
         context.call_on_close(source.live.close)
 
 
-def fail_on_findings(count: int, noun: str) -> None:
-    """Exits with code 3 when the count is above 0."""
-    if count:
-        say(f"sharelens: {count} {noun} (--fail-on)")
+def fail_on_findings(counts: FindingCounts, noun: str, *, allows_unknown: bool = False) -> None:
+    """Exits with code 3 where there are findings, with 4 where there is none and something is not judged."""
+    if counts.count:
+        say(f"sharelens: {counts.count} {noun} (--fail-on)")
         raise click.exceptions.Exit(FINDINGS)
+    if counts.unjudged and not allows_unknown:
+        say(f"sharelens: no {noun}, {counts.unjudged} not judged (--fail-on; --allow-unknown exits with 0)")
+        raise click.exceptions.Exit(UNJUDGED)
 
 
 def _has_subcommand(name: str) -> bool:
@@ -109,7 +112,8 @@ def _answer(question: Question, values: Mapping[str, Any]) -> None:
     shower: Shower = load(SHOWN_BY[question.name]) if question.name in SHOWN_BY else show_answer
     answer = shower(once, shown, values)
     if values.get("fail_on"):
-        fail_on_findings(findings(question, answer, values["fail_on"]), question.findings)
+        counts = findings(question, answer, values["fail_on"])
+        fail_on_findings(counts, question.findings, allows_unknown=bool(values.get("allow_unknown")))
 
 
 def show_answer(
@@ -157,6 +161,8 @@ def _option(parameter: Parameter) -> tuple[list[str], dict[str, Any]]:
         settings["is_flag"] = True
     else:
         settings["type"] = _type(parameter.kind)
+    if parameter.bare_value:
+        settings |= {"is_flag": False, "flag_value": parameter.bare_value}
     if parameter.default is not None:
         is_shown_as_is = parameter.shown_default == str(parameter.default)
         settings |= {"default": parameter.default, "show_default": is_shown_as_is or parameter.shown_default}

@@ -57,11 +57,11 @@ def _show_screen(answered: Report, shown: Shown, *, is_colored: bool) -> None:
 
     rows = list(screen(answered))
     finding_limit = FINDINGS_SHOWN if shown.limit is None else shown.limit
+    tell("\n".join(prose(answered.headline or "")))
+    tell("")
     for severity, sentence, command in rows[:finding_limit]:
         _tell_finding(severity, sentence, command, is_colored=is_colored)
-    if not rows:
-        tell(answered.parts["findings"].none)
-    elif len(rows) > finding_limit:
+    if len(rows) > finding_limit:
         tell(f"... {len(rows) - finding_limit} more findings; --limit {len(rows)} shows them all")
     tell("")
     show(answered.parts["groups"], replace(shown, limit=shown.limit or GROUPS_SHOWN))

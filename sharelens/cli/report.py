@@ -18,9 +18,9 @@ from sharelens.question_table.shared import (
     DEAD_LETTER_TOPICS,
     END_OFFSETS,
     KEYS,
-    MIN_DURATION,
     NOW,
     SETTINGS_FILES,
+    SHORTEST_STALL,
     SOURCE,
     SPAN,
 )
@@ -42,14 +42,14 @@ LIBRARIES = ("altair", "jinja2", "vl_convert")
         "sharelens report --log-dir /var/kafka-copy --group orders-workers --out orders.html",
     ),
 )
-@parameters(*SOURCE, *DEAD_LETTER_TOPICS, *KEYS, *CUT, *NOW, *SPAN, MIN_DURATION, *SETTINGS_FILES, END_OFFSETS)
+@parameters(*SOURCE, *DEAD_LETTER_TOPICS, *KEYS, *CUT, *NOW, *SPAN, SHORTEST_STALL, *SETTINGS_FILES, END_OFFSETS)
 @click.option("--out", required=True, metavar="FILE", help="The file to write (mode 0600); - for stdout.")
 def report(
     source: Source,
     key_filter: KeyFilter,
     cut: CutChoice,
     span: "Span",
-    min_duration_ms: int,
+    min_duration_ms: int | None,
     end_offsets: "EndOffsets | None",
     out: str,
 ) -> None:

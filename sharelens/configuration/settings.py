@@ -115,6 +115,19 @@ class AuditSettings(BaseModel):
     suppressions: Annotated[tuple[Suppression, ...], PlainValidator(suppressions_of)] = ()
 
 
+def _of_findings(entries: object) -> tuple[Suppression, ...]:
+    """Suppressions of findings; the kinds are checked where they are known."""
+    return suppressions_of(entries, lambda kind: (str(kind),))
+
+
+class FindingSettings(BaseModel):
+    """The setting `findings` as conf/base/findings.yaml describes it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    suppressions: Annotated[tuple[Suppression, ...], PlainValidator(_of_findings)] = ()
+
+
 class Settings(BaseSettings):
     """All settings of the jobs, fixed for the life of a run. conf/base describes each."""
 
@@ -132,6 +145,7 @@ class Settings(BaseSettings):
     dags: DagSettings
     quality: QualitySettings = QualitySettings()
     audit: AuditSettings = AuditSettings()
+    findings: FindingSettings = FindingSettings()
 
     def limits(self) -> Limits:
         """The limits of the quality gates: of `quality`, and of `audit`."""
@@ -162,7 +176,7 @@ class Layer:
 
 
 def load_settings(*, environment: str | None = None, flags: Mapping[str, object] | None = None) -> Settings:
-    """Merge all layers; mappings (spark_conf, dags, quality, audit) are merged key by key.
+    """Merge all layers; mappings (spark_conf, dags, quality, audit, findings) are merged key by key.
 
     Args:
         environment: folder beside conf/base; None takes SHARELENS_ENV, else `local`, and then it need not exist.

@@ -12,6 +12,9 @@ from sharelens.evidence.group_decoding import decode_groups
 from sharelens.evidence_folder.notes import Note
 from sharelens.evidence_folder.question import Question
 from sharelens.evidence_folder.raw import RawLog
+from sharelens.findings.finding import FINDING, finding_rows
+from sharelens.findings.streams import found_in
+from sharelens.findings.thresholds import Thresholds
 from sharelens.groups.histories import histories
 from sharelens.groups.replay import is_of_types
 from sharelens.groups.streams_rebalances import streams_rebalances
@@ -22,8 +25,6 @@ from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.times import time_text
 from sharelens.questions.answers.completeness import incomplete_rows
 from sharelens.questions.audits import audit
-from sharelens.questions.findings.finding import FINDING, finding_rows
-from sharelens.questions.findings.streams_findings import streams_findings
 from sharelens.questions.findings.streams_signs import streams_signs
 from sharelens.questions.groups import rebalances_streams
 from sharelens.questions.timelines import timeline
@@ -62,7 +63,7 @@ def streams_answers(evidence: Tables, raw: RawLog, question: Question) -> Iterat
     records = records.filter(is_of_types(records, STREAMS_TYPES))
     records = records.filter(pc.field("timestamp_ms") <= last_ms)
     signs = streams_signs(evidence, records, last_ms, min(last_ms, _newest_ms(records)))
-    rows = finding_rows(streams_findings(signs, MIN_DURATION_MS), lambda *_: "").select(AT_THE_END.names)
+    rows = finding_rows(found_in(signs, Thresholds()), lambda *_: "").select(AT_THE_END.names)
     yield "finding", Answer(table=rows, columns=FINDING_LAYOUT.columns(), none="nothing is wrong at the window's end")
     cut, span = CutChoice(as_of_ms=last_ms), Span(from_ms=question.from_ms, to_ms=question.to_ms)
     settings = question.group_settings()

@@ -13,6 +13,8 @@ from state_model.columnar.schemas import column
 STABLE, EMPTY, DEAD = "STABLE", "EMPTY", "DEAD"
 INITIALIZING, INITIALIZED, DELETING = "INITIALIZING", "INITIALIZED", "DELETING"
 NOT_READY, ASSIGNING, RECONCILING = "NOT_READY", "ASSIGNING", "RECONCILING"
+UNSETTLED = (ASSIGNING, RECONCILING)
+"""States of a streams group that rebalances."""
 """States of streams groups beside STABLE, EMPTY and DEAD."""
 SHARE, STREAMS = "share", "streams"
 """Types of groups."""

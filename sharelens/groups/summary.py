@@ -3,6 +3,7 @@
 The state is Kafka's: DEAD after the group's tombstone, EMPTY without members, else STABLE; streams groups have more.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -59,8 +60,13 @@ def groups(records: pa.Table, as_of_ms: int | None = None) -> pa.Table:
 
     `as_of_ms`: uses records with a log time up to this one; of groups with later records, some may be compacted away.
     """
-    share = {name: _row(moment) for name, moment in groups_at(records, as_of_ms).items()}
-    streams = {name: _streams_row(moment) for name, moment in streams_groups_at(records, as_of_ms).items()}
+    return group_rows(groups_at(records, as_of_ms), streams_groups_at(records, as_of_ms))
+
+
+def group_rows(share_moments: Mapping[str, ShareMoment], streams_moments: Mapping[str, StreamsMoment]) -> pa.Table:
+    """GROUPS rows by group id from the groups as of one moment."""
+    share = {name: _row(moment) for name, moment in share_moments.items()}
+    streams = {name: _streams_row(moment) for name, moment in streams_moments.items()}
     rows = [_newest(*(of[name] for of in (share, streams) if name in of)) for name in sorted({*share, *streams})]
     return pa.Table.from_pylist(rows, schema=GROUPS)
 

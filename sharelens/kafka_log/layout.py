@@ -6,8 +6,8 @@ move between disks in progress, `TOPIC-N.<hex>-delete` and `-stray` wait for del
 """
 
 import re
-from collections.abc import Container, Iterable
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from sharelens.kafka_log import checkpoints, filesystem, text_files
@@ -75,6 +75,7 @@ class LogDirectory:
 
     `skipped`: folders that were left out and files that were ignored, each with the reason, for a person to read.
     `checkpoint_ms`: when the broker last wrote a checkpoint file (epoch ms), by the file's time; None: unknown.
+    `high_watermarks`: those of the checkpoint by (topic, partition), of replicas without a folder here too.
     """
 
     uri: str
@@ -84,6 +85,7 @@ class LogDirectory:
     partitions: tuple[PartitionDirectory, ...]
     skipped: tuple[str, ...]
     checkpoint_ms: int | None = None
+    high_watermarks: Mapping[tuple[str, int], int] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +146,7 @@ def scan_log_directory(
         partitions=tuple(sorted(partitions, key=lambda folder: (folder.topic, folder.partition, folder.uri))),
         skipped=tuple(skipped),
         checkpoint_ms=_checkpoint_ms(entries),
+        high_watermarks=context.high_watermarks or {},
     )
 
 

@@ -4,7 +4,18 @@
 a terminal, and the forms for programs. `chosen`: --columns. `writing`: the only place that prints.
 """
 
-from sharelens.output.answers import TEXT_LIMIT, Answer, Column, Form, Report, Row, RowCounts, Shown, Stream
+from sharelens.output.answers import (
+    TEXT_LIMIT,
+    Answer,
+    Column,
+    FindingCounts,
+    Form,
+    Report,
+    Row,
+    RowCounts,
+    Shown,
+    Stream,
+)
 from sharelens.output.cells import (
     UNKNOWN,
     by_importance,
@@ -27,6 +38,7 @@ __all__ = [
     "UNKNOWN",
     "Answer",
     "Column",
+    "FindingCounts",
     "Form",
     "Report",
     "Row",

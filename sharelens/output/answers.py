@@ -111,11 +111,23 @@ class Stream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Several answers in one document: an object in JSON and YAML, titled parts in text. CSV has the first alone."""
+    """Several answers in one document: an object in JSON and YAML, titled parts in text. CSV has the first alone.
+
+    `headline`: the first line of the text, and `verdict` of the object.
+    """
 
     parts: Mapping[str, Answer]
+    headline: str | None = None
     summary: str | None = None
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingCounts:
+    """How many findings an answer has, and how many subjects it could not judge."""
+
+    count: int
+    unjudged: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,6 +82,10 @@ def _show_report(report: Report, shown: Shown) -> None:
     out = sys.stdout
     match shown.form:
         case Form.TEXT:
+            if report.headline is not None:
+                for line in _fitting(report.headline, out):
+                    tell(line)
+                tell("")
             for title, part in report.parts.items():
                 out.write(title.upper().replace("_", " ") + "\n")
                 _show_rows(part, shown)
@@ -89,10 +93,9 @@ def _show_report(report: Report, shown: Shown) -> None:
         case Form.CSV:
             _show_rows(next(iter(report.parts.values())), shown)
         case form:
-            document = {
-                title: list(plain_rows(part.table, shown.row_limit if part.is_limited else None))
-                for title, part in report.parts.items()
-            }
+            document: dict[str, object] = {} if report.headline is None else {"verdict": report.headline}
+            for title, part in report.parts.items():
+                document[title] = list(plain_rows(part.table, shown.row_limit if part.is_limited else None))
             if form is Form.YAML:
                 out.write(yaml_text(document))
             else:

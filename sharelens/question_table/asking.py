@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from sharelens.output import Answer, Report, Stream
+from sharelens.output import Answer, FindingCounts, Report, Stream
 from sharelens.question_table.question import Command, Parameter, Question, Value
 from sharelens.question_table.references import load
 from sharelens.question_table.rules import has_value
@@ -69,13 +69,14 @@ def function_of(question: Question, values: Mapping[str, Any]) -> Callable[..., 
     return function
 
 
-def findings(question: Question, answer: Answer | Report | Stream, fail_on: object) -> int:
+def findings(question: Question, answer: Answer | Report | Stream, fail_on: object) -> FindingCounts:
     """What --fail-on counts in an answer; `fail_on`: its value."""
     if not question.count_findings:
         assert isinstance(answer, Answer)
-        return answer.row_count
+        return FindingCounts(count=answer.row_count)
     count = load(question.count_findings)
-    return int(count(answer) if fail_on is True else count(answer, fail_on))
+    counts = count(answer) if fail_on is True else count(answer, fail_on)
+    return counts if isinstance(counts, FindingCounts) else FindingCounts(count=counts)
 
 
 def _opened(question: Question, source: Source) -> "Tables":

@@ -15,6 +15,7 @@ from sharelens.question_table.shared import (
     OUTPUT,
     REQUIRE_COMPLETE,
     SETTINGS_FILES,
+    SHORTEST_STALL,
     SOURCE,
     SPAN,
 )
@@ -35,7 +36,7 @@ OVERVIEW = Question(
         *DEAD_LETTER_TOPICS,
         *KEYS,
         *NOW,
-        MIN_DURATION,
+        SHORTEST_STALL,
         *SETTINGS_FILES,
         Parameter(
             "--watch",
@@ -47,7 +48,15 @@ OVERVIEW = Question(
         replace(
             flag("--no-color", "No colours on a terminal; the variable NO_COLOR does the same."), is_for_surface=True
         ),
-        FAIL_ON,
+        Parameter(
+            "--fail-on",
+            kind=Choice(("error", "warning", "not-judged")),
+            bare_value="warning",
+            is_for_surface=True,
+            help="Exit with 3 when there is a finding of this severity or a worse one (without a value: warning), with "
+            "4 when there is none and something that may be one is not judged. not-judged: then with 3, too.",
+        ),
+        replace(flag("--allow-unknown", "With --fail-on, exit with 0 where nothing is found."), is_for_surface=True),
         *OUTPUT,
     ),
     function="sharelens.questions.findings.overview:overview",
@@ -57,7 +66,7 @@ OVERVIEW = Question(
     },
     reads=Reads.STATE_LOG_OR_GROUP_LOG,
     findings="findings",
-    count_findings="sharelens.questions.findings.overview:is_wrong",
+    count_findings="sharelens.questions.findings.overview:counted_findings",
 )
 
 TIMELINE = Question(

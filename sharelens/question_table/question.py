@@ -31,6 +31,7 @@ class Parameter:
     words for it in help pages. Without a default a value is None, of repeatable parameters an empty tuple.
     `is_for_surface`: functions don't get it. `effect`: a function that gets the value before other parameters are read,
     as MODULE:NAME; a text that it returns is the whole answer. `environment`: the variable that has the default.
+    `bare_value`: the value of the option without one; empty: it needs a value.
     """
 
     option: str
@@ -48,6 +49,7 @@ class Parameter:
     is_for_surface: bool = False
     effect: str = ""
     environment: str = ""
+    bare_value: str = ""
 
     @property
     def key(self) -> str:

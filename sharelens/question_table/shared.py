@@ -181,6 +181,13 @@ MIN_DURATION = Parameter(
     metavar="DURATION",
     help="The shortest stall: 90s, 5m; a number: seconds.",
 )
+SHORTEST_STALL = replace(
+    MIN_DURATION,
+    default=None,
+    shown_default="",
+    help="The shortest stall: 90s, 5m; a number: seconds. Without it a finding takes three lock durations, 10 s at "
+    "least, and three minutes where the lock duration is unknown; a table of stalls one minute.",
+)
 VERBOSE = flag(
     "--verbose",
     "In text, show all ranges of record offsets, not the first four (on a terminal: --wide or --vertical too).",

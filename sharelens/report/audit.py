@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from sharelens.findings.signs import Audited
 from sharelens.output.wording import UNKNOWN, counted, name, place
 from sharelens.questions.answers.share_partitions import Row
-from sharelens.questions.audits.published import Audited
 from sharelens.report.model import Cell, Head, Section, Sheet
 from sharelens.report.orders import ROWS_SHOWN
 from sharelens.report.sheets import number_cell, text_cell, time_cell

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow.compute as pc
 
+from sharelens.findings import finding as questions
+from sharelens.findings.signs import Signs
+from sharelens.findings.verdict import first_line
 from sharelens.groups.schemas import STREAMS
 from sharelens.measures.figures import of_sums, total_of
 from sharelens.output.wording import UNKNOWN, counted, name, number
 from sharelens.questions.answers.completeness import COMPLETE
-from sharelens.questions.findings import finding as questions
-from sharelens.questions.findings.signs import Signs
 from sharelens.report.gather import Gathered
 from sharelens.report.model import Finding, Tile, Weight
 from sharelens.report.sheets import Anchors
@@ -20,8 +21,15 @@ SECTIONS: Mapping[str, str] = {
     "stuck": "#stalls",
     "no_members": "#groups",
     "not_started": "#groups",
-    "members_unknown": "#groups",
     "lag_growing": "#groups",
+    "initialising_stuck": "#groups",
+    "unassigned": "#groups",
+    "epoch_loop": "#groups",
+    "window_filling": "#stalls",
+    "retention_near": "#stalls",
+    "records_skipped": "#lives",
+    "state_deleted": "#lives",
+    "limit_burst": "#poison",
     "dead_letters_missing": "#dead-letters",
     "records_archived": "#poison",
     "redelivery_burst": "#redelivered",
@@ -32,12 +40,12 @@ SECTIONS: Mapping[str, str] = {
     "evidence_gap": "#evidence",
 }
 """The part of the page about each kind; the others have none, and those about streams groups have one of their own."""
-HEALTHY = "Nothing is wrong."
 
 
 def findings(gathered: Gathered, anchors: Anchors, command: questions.Command) -> Sequence[Finding]:
-    """The findings, the worst of each kind with a count of the others; one sentence when nothing is wrong."""
-    rows = gathered.findings
+    """The findings, the worst of each kind with a count of the others; before them the verdict where no error is
+    found."""
+    rows = gathered.verdict.findings
     shown: list[Finding] = []
     for kind in dict.fromkeys(row.kind for row in rows):
         rows_of_kind = [row for row in rows if row.kind == kind]
@@ -46,9 +54,12 @@ def findings(gathered: Gathered, anchors: Anchors, command: questions.Command) -
         if remaining_count > 0:
             text = f"{counted(remaining_count, 'more group')} of the same kind: {kind}."
             shown.append(Finding(weight=shown[-1].weight, text=text, href=_section(rows_of_kind[0])))
-    if not any(finding.weight in (Weight.WRONG, Weight.WATCH) for finding in shown):
-        shown.insert(0, Finding(weight=Weight.GOOD, text=HEALTHY))
-    return sorted(shown, key=lambda finding: list(Weight).index(finding.weight))
+    shown.sort(key=lambda finding: list(Weight).index(finding.weight))
+    if gathered.verdict.count(questions.ERROR):
+        return shown
+    is_clear = not any(finding.weight in (Weight.WRONG, Weight.WATCH) for finding in shown)
+    verdict = f"{first_line(gathered.verdict, gathered.signs)}."
+    return [Finding(weight=Weight.GOOD if is_clear else Weight.WATCH, text=verdict), *shown]
 
 
 def _finding(row: questions.Finding, gathered: Gathered, anchors: Anchors, command: questions.Command) -> Finding:
@@ -56,8 +67,8 @@ def _finding(row: questions.Finding, gathered: Gathered, anchors: Anchors, comma
     key = (row.group_id, row.topic_id, row.partition)
     trace = next((anchors[where] for where in anchors if where[0] == key), None) if row.kind == "stuck" else None
     return Finding(
-        weight=WEIGHTS[row.severity],
-        text=f"{about}{row.text}.",
+        weight=WEIGHTS[row.severity] if row.remedy is None else Weight.WATCH,
+        text=f"{about}{row.text}." if row.remedy is None else f"{about}{row.text}: {row.remedy}.",
         command=command(row.question, list(row.options)),
         href=trace or _section(row),
     )

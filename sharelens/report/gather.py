@@ -7,6 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sharelens.findings.signs import Signs
+from sharelens.findings.thresholds import Thresholds
+from sharelens.findings.verdict import Verdict
 from sharelens.groups.schemas import SHARE
 from sharelens.measures.catalog import STAGED
 from sharelens.measures.figures import of_sums
@@ -25,9 +28,8 @@ from sharelens.questions.answers.share_partitions import Key, key_of, rows_of_ke
 from sharelens.questions.answers.streaming import FirstOfEach, RowChoice
 from sharelens.questions.dead_letters import dlq, poison
 from sharelens.questions.dead_letters.reconciled import given_up_and_reconciled
-from sharelens.questions.findings.finding import Finding
-from sharelens.questions.findings.findings import findings
-from sharelens.questions.findings.signs import Signs, signs_of
+from sharelens.questions.findings.judged import judged
+from sharelens.questions.findings.signs import signs_of
 from sharelens.questions.groups import groups
 from sharelens.questions.timelines.gap_entries import gap_entries
 from sharelens.questions.timelines.timeline import up_to_cut
@@ -67,14 +69,22 @@ PINS_TRACED = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportQuestion:
-    """The share partitions, cut and settings of a report. `span` bounds stalls, outcomes and charts, in log time."""
+    """The share partitions, cut and settings of a report. `span` bounds stalls, outcomes and charts, in log time.
+
+    `min_duration_ms`: the shortest stall; None: of findings by the lock duration, of tables MIN_DURATION_MS.
+    """
 
     key_filter: KeyFilter = field(default_factory=KeyFilter)
     cut: CutChoice = field(default_factory=CutChoice)
     span: Span = field(default_factory=Span)
     settings: GroupSettings
     end_offsets: EndOffsets | None = None
-    min_duration_ms: int = MIN_DURATION_MS
+    min_duration_ms: int | None = None
+
+    @property
+    def least_stall_ms(self) -> int:
+        """The shortest stall of the tables."""
+        return MIN_DURATION_MS if self.min_duration_ms is None else self.min_duration_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +118,7 @@ class Gathered:
     question: ReportQuestion
     times: Times
     signs: Signs
-    findings: Sequence[Finding]
+    verdict: Verdict
     ranking: GroupRanking
     answers: Mapping[str, Answer]
     pictures: Pictures
@@ -138,8 +148,9 @@ def gather(evidence: Tables, question: ReportQuestion) -> Gathered:
     coordinated = groups.groups(evidence, frozenset(), cut.as_of_ms)
     lag_rows = lags.table.select(LAG.names)
     read_signs = signs_of(scoped, lag_rows, key_filter, cut, question.settings, question.min_duration_ms)
-    wrong = findings(read_signs, question.min_duration_ms)
-    of_share_groups = [row for row in wrong if row.group_type == SHARE]
+    thresholds = Thresholds(settings=question.settings, min_duration_ms=question.min_duration_ms)
+    verdict = judged(read_signs, thresholds)
+    of_share_groups = [row for row in verdict.findings if row.group_type == SHARE]
     open_now = [row for row in of_share_groups if row.question != "audit"]  # those of the audit stand, whatever happens
     ranking = group_ranking(open_now, lag_rows)
     times = _times(read_signs, question)
@@ -159,7 +170,7 @@ def gather(evidence: Tables, question: ReportQuestion) -> Gathered:
         question=question,
         times=times,
         signs=read_signs,
-        findings=wrong,
+        verdict=verdict,
         ranking=ranking,
         answers=answers,
         pictures=Pictures(
@@ -191,7 +202,7 @@ def _answers(
 
     `timelines` takes the same rows.
     """
-    span, settings, least_ms = question.span, question.settings, question.min_duration_ms
+    span, settings, least_ms = question.span, question.settings, question.least_stall_ms
     stalls = stalled.StallRows(scoped, span, now_ms, least_ms, orders.STALLS)
     pins = FirstOfEach(SHARE_PARTITION_KEY, orders.STILL_FIRST)
     for rows in stalled.stall_stream(scoped, span, settings, now_ms, min_duration_ms=least_ms):

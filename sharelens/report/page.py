@@ -84,7 +84,7 @@ class _Commands:
         as_of += [f"--at-offset={partition}:{offset}" for partition, offset in sorted((cut.at_offsets or {}).items())]
         bounds = [] if span.from_ms is None else [f"--from={time_text(span.from_ms)}"]
         bounds += [] if span.to_ms is None else [f"--to={time_text(span.to_ms)}"]
-        least_ms = gathered.question.min_duration_ms
+        least_ms = gathered.question.least_stall_ms
         least = [] if least_ms == MIN_DURATION_MS else [f"--min-duration={duration_text(least_ms)}"]
         self._options = {
             "filters": filters, "letter_topics": letter_topics, "cut": as_of, "span": bounds, "least": least,

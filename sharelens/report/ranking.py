@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sharelens.findings.finding import ERROR, INFO, WARNING, Finding
+from sharelens.findings.group_rows import sums_of_groups
 from sharelens.questions.answers.share_partitions import Key, key_of
-from sharelens.questions.findings.finding import ERROR, INFO, WARNING, Finding
-from sharelens.questions.findings.group_rows import sums_of_groups
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 SEVERITIES = (ERROR, WARNING, INFO)

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 import pyarrow.compute as pc
 
 from sharelens.groups.schemas import ACTIVE, DEAD, NOT_READY, STREAMS
+from sharelens.output.group_words import member_name, not_ready_reason, task_name
 from sharelens.output.wording import UNKNOWN, counted, moment, name, number
 from sharelens.parameters.times import lasted
 from sharelens.questions.answers.share_partitions import Row
-from sharelens.questions.groups.words import member_name, not_ready_reason, task_name
 from sharelens.report import charts, colours
 from sharelens.report.model import Figure, Head, Section, Sheet
 from sharelens.report.orders import ROWS_SHOWN

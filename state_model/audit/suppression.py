@@ -1,6 +1,6 @@
 """Suppressions: findings that are known, with a reason and an end date, and that count for nothing until then."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final
@@ -8,6 +8,7 @@ from typing import Final
 from state_model.audit.table import rules_named
 from state_model.errors import UsageError
 
+Codes = Callable[[object], tuple[str, ...]]
 FIELDS: Final = ("rule", "group", "topic", "partition", "state_partition", "reason", "until")
 
 
@@ -43,8 +44,10 @@ class Suppression:
         return f"suppression {self.number} ({', '.join(self.rules)}{where}; {self.reason!r}) until {self.until}"
 
 
-def suppressions_of(entries: object) -> tuple[Suppression, ...]:
+def suppressions_of(entries: object, codes: Codes | None = None) -> tuple[Suppression, ...]:
     """The suppressions of a list of mappings with the keys of FIELDS; rule, reason and until are required.
+
+    `codes`: the codes of rules that a value of `rule` names; None: those of the audit.
 
     Raises:
         ValueError: it is no such list; the message names the first wrong entry.
@@ -53,17 +56,17 @@ def suppressions_of(entries: object) -> tuple[Suppression, ...]:
         return ()
     if isinstance(entries, str) or not isinstance(entries, Sequence):
         raise ValueError(f"suppressions are a list of entries, not {_shown(entries)}")
-    return tuple(_suppression(number, entry) for number, entry in enumerate(entries, 1))
+    return tuple(_suppression(number, entry, codes or _rules) for number, entry in enumerate(entries, 1))
 
 
-def _suppression(number: int, entry: object) -> Suppression:
+def _suppression(number: int, entry: object, codes: Codes) -> Suppression:
     try:
-        return _checked(number, entry)
+        return _checked(number, entry, codes)
     except ValueError as error:
         raise ValueError(f"entry {number}: {error}") from None
 
 
-def _checked(number: int, entry: object) -> Suppression:
+def _checked(number: int, entry: object, codes: Codes) -> Suppression:
     if not isinstance(entry, Mapping):
         raise ValueError(f"an entry is a mapping with {', '.join(FIELDS)}, not {_shown(entry)}")
     for name in entry:
@@ -71,7 +74,7 @@ def _checked(number: int, entry: object) -> Suppression:
             raise ValueError(f"unknown key {_shown(name)}; there are {', '.join(FIELDS)}")
     return Suppression(
         number=number,
-        rules=_rules(entry.get("rule")),
+        rules=codes(entry.get("rule")),
         reason=_required_text(entry, "reason"),
         until=_day(entry.get("until")),
         group=_text(entry, "group"),

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from jobs.options import RunOptions
-from jobs.run import Summary, run
+from jobs.run import run
+from jobs.summary import Summary
 from sharelens.lake.commit import create_tables
 from sharelens.lake.lake import Lake
 from tests.datasets import dataset

@@ -21,7 +21,8 @@ MAX_RECORD_LOCKS = "share.partition.max.record.locks"
 LOCK_DURATION = "share.record.lock.duration.ms"
 ISOLATION_LEVEL = "share.isolation.level"
 DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
-READ_COMMITTED = "read_committed"
+AUTO_OFFSET_RESET = "share.auto.offset.reset"
+READ_COMMITTED, EARLIEST = "read_committed", "earliest"
 LOWEST_DELIVERY_COUNT_LIMIT = 2
 """No broker takes a lower limit (GroupCoordinatorConfig), so one delivery exceeds none."""
 
@@ -30,15 +31,19 @@ DEFAULTS: Mapping[str, str] = {
     MAX_RECORD_LOCKS: "2000",
     LOCK_DURATION: "30000",
     ISOLATION_LEVEL: "read_uncommitted",
+    AUTO_OFFSET_RESET: "latest",
     ASSIGNMENT_INTERVAL: "1000",
     HEARTBEAT_INTERVAL: "5000",
     INITIAL_DELAY: "3000",
     MAX_STANDBY_REPLICAS: "2",
 }
 """Kafka's defaults (GroupCoordinatorConfig, GroupConfig)."""
-OF_THE_GROUP_ALONE = frozenset({ISOLATION_LEVEL, DEAD_LETTER_TOPIC})
+OF_THE_GROUP_ALONE = frozenset({ISOLATION_LEVEL, DEAD_LETTER_TOPIC, AUTO_OFFSET_RESET})
 """Settings that a broker's file can't change."""
-GROUP_NAMES = (DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS, LOCK_DURATION, DEAD_LETTER_TOPIC)
+GROUP_NAMES = (
+    *(DELIVERY_COUNT_LIMIT, ISOLATION_LEVEL, MAX_RECORD_LOCKS, LOCK_DURATION, DEAD_LETTER_TOPIC),
+    AUTO_OFFSET_RESET,
+)
 """The settings of share groups that measures read."""
 STREAMS_NAMES = (ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, INITIAL_DELAY)
 """The settings of streams groups that the audit reads."""

@@ -1,12 +1,12 @@
 """The findings of the audit that stand in a lake's published cut: errors and warnings that no suppression covers."""
 
 from collections import Counter
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sharelens.findings.signs import Audited
 from sharelens.lake.tables import GOLD_AUDIT_STATE
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read
@@ -27,18 +27,6 @@ AUDITED = pa.schema(
 OPEN = pc.field("withdrawn_run_id").is_null() & pc.field("severity").isin([ERROR, WARNING])
 COUNTED = tuple(rule for rule in RULES if not rule.needs and rule.severity_for(None) in (ERROR, WARNING))
 """The rules that every run can test."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Audited:
-    """AUDITED rows, errors first, then by number of the rule; how many more are suppressed.
-
-    `warnings`: suppressions that have expired.
-    """
-
-    rows: pa.Table
-    suppressed: int = 0
-    warnings: tuple[str, ...] = ()
 
 
 def by_rule(findings: pa.Table) -> dict[tuple[str, str], int]:

@@ -6,10 +6,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sharelens.findings.finding import ERROR, FINDING, INFO, IS_FOUND, NOT_JUDGED, WARNING, finding_rows
+from sharelens.findings.outcomes import recent_attempts
+from sharelens.findings.signs import Signs, StreamsSign
+from sharelens.findings.thresholds import Thresholds
+from sharelens.findings.verdict import Verdict, first_line
 from sharelens.groups.schemas import SHARE, STREAMS
 from sharelens.measures.settings.over_time import GroupSettings
-from sharelens.measures.stalls.intervals import MIN_DURATION_MS
-from sharelens.output import Answer, Column, Report, Row, number_text
+from sharelens.output import Answer, Column, FindingCounts, Report, Row, number_text
 from sharelens.output.layouts import Layout
 from sharelens.output.wording import counted, name, place
 from sharelens.parameters.filters import KeyFilter
@@ -17,15 +21,14 @@ from sharelens.parameters.times import lasted
 from sharelens.questions.answers.command_lines import command
 from sharelens.questions.answers.completeness import closing_line
 from sharelens.questions.answers.now import now_text
-from sharelens.questions.findings.finding import ERROR, FINDING, INFO, WARNING, finding_rows
-from sharelens.questions.findings.findings import findings
-from sharelens.questions.findings.signs import Signs, signs
-from sharelens.questions.findings.streams_signs import StreamsSign
+from sharelens.questions.findings.judged import judged
+from sharelens.questions.findings.signs import signs
 from sharelens.source.request import CutChoice, Source
 from sharelens.tables.port import Tables
 from state_model.columnar.schemas import column
 
 UNKNOWN_STATE = "unknown"
+FAIL_ON_UNJUDGED = "not-judged"
 GROUP = pa.schema(
     [
         column("group_id", pa.string(), "group"),
@@ -52,21 +55,26 @@ def overview(
     cut: CutChoice,
     settings: GroupSettings,
     *,
-    min_duration_ms: int = MIN_DURATION_MS,
+    min_duration_ms: int | None = None,
 ) -> Report:
     """The answer to `sharelens overview`; `source` is what the commands for further questions name.
+
+    `min_duration_ms`: the shortest stall; None: by the lock duration (`sharelens.findings.thresholds`).
 
     Raises:
         UsageError: the evidence has none of the names, or --now lies before its last record.
     """
+    thresholds = Thresholds(settings=settings, min_duration_ms=min_duration_ms)
     read = signs(evidence, key_filter, cut, settings, min_duration_ms)
-    rows = finding_rows(findings(read, min_duration_ms), lambda question, words: command(source, question, words))
-    groups = _groups(read, min_duration_ms)
-    counts = f"{_counts(rows)}{_short_ones(read, min_duration_ms)}"
+    verdict = judged(read, thresholds)
+    rows = finding_rows(verdict.findings, lambda question, words: command(source, question, words))
+    groups = _groups(read, thresholds)
+    counts = f"{_counts(verdict)}{_short_ones(read, thresholds)}"
     return Report(
+        headline=first_line(verdict, read),
         parts={
             "findings": Answer(
-                table=rows, columns=FINDING_LAYOUT.columns(None, _since_column(read.now_ms)), none=_healthy(groups)
+                table=rows, columns=FINDING_LAYOUT.columns(None, _since_column(read.now_ms)), none="no finding"
             ),
             "groups": Answer(
                 table=groups, columns=GROUP_LAYOUT.columns(_group_fields(groups)), none="no share or streams group"
@@ -74,27 +82,29 @@ def overview(
         },
         summary=f"{counts}\n{_audit_text(read, command(source, 'audit', []))}"
         f"\n{closing_line(evidence)}; {now_text(evidence, read.now_ms)}",
-        warnings=read.warnings,
+        warnings=(*read.warnings, *verdict.warnings),
     )
 
 
-def is_wrong(answered: Report) -> int:
-    """How many findings are errors or warnings."""
-    severities = answered.parts["findings"].table.column("severity")
-    return int(pc.sum(pc.is_in(severities, value_set=pa.array([ERROR, WARNING]))).as_py() or 0)
+def counted_findings(answered: Report, fail_on: str) -> FindingCounts:
+    """What --fail-on counts: findings of the severity `fail_on` or a worse one, and what may be one and is not judged.
+
+    With FAIL_ON_UNJUDGED what is not judged counts as found.
+    """
+    rows = answered.parts["findings"].table
+    severities = [ERROR] if fail_on == ERROR else [ERROR, WARNING]
+    results = rows.filter(pc.is_in(rows.column("severity"), value_set=pa.array(severities))).column("result")
+    count, unjudged = (results.to_pylist().count(result) for result in (IS_FOUND, NOT_JUDGED))
+    if fail_on == FAIL_ON_UNJUDGED:
+        return FindingCounts(count=count + unjudged)
+    return FindingCounts(count=count, unjudged=unjudged)
 
 
-def _healthy(groups: pa.Table) -> str:
-    partitions, tasks = (int(pc.sum(groups.column(name)).as_py() or 0) for name in ("share_partitions", "tasks"))
-    of_streams = f", {counted(tasks, 'active task')}" if STREAMS in groups.column("group_type").to_pylist() else ""
-    share_partitions = counted(partitions, "share partition")
-    return f"nothing is wrong: {counted(groups.num_rows, 'group')}, {share_partitions}{of_streams}"
-
-
-def _counts(rows: pa.Table) -> str:
-    severities = rows.column("severity").to_pylist()
-    counts = [f"{severity} {severities.count(severity)}" for severity in (ERROR, WARNING, INFO)]
-    return f"findings: {', '.join(counts)}"
+def _counts(verdict: Verdict) -> str:
+    counts = [f"{severity} {verdict.count(severity)}" for severity in (ERROR, WARNING, INFO)]
+    unjudged = f", not judged {len(verdict.unjudged)}" if verdict.unjudged else ""
+    suppressed = f", suppressed {verdict.suppressed}" if verdict.suppressed else ""
+    return f"findings: {', '.join(counts)}{unjudged}{suppressed}"
 
 
 def _audit_text(read: Signs, audit: str) -> str:
@@ -105,22 +115,31 @@ def _audit_text(read: Signs, audit: str) -> str:
     return f"audit: {counted(read.audited.rows.num_rows, 'finding')}{suppressed}; {audit}"
 
 
-def _short_ones(read: Signs, min_duration_ms: int) -> str:
-    """The stalls that last, but not yet for the least duration."""
-    count = int(pc.sum(pc.less(read.stalls.column("duration_ms"), min_duration_ms)).as_py() or 0)
-    lines = f"; {counted(count, 'more stall')} not yet for {lasted(min_duration_ms)}: --min-duration 0 shows all"
-    return lines if count else ""
+def _short_ones(read: Signs, thresholds: Thresholds) -> str:
+    """The stalls that last, but not yet so long that they are one."""
+    short = [
+        row["duration_ms"]
+        for row in read.stalls.select(["group_id", "duration_ms"]).to_pylist()
+        if row["duration_ms"] < thresholds.stall(row["group_id"]).possible_ms
+    ]
+    if not short:
+        return ""
+    return f"; {counted(len(short), 'more head')} unmoved for {lasted(max(short))} at most: --min-duration 0 shows all"
 
 
-def _groups(read: Signs, min_duration_ms: int) -> pa.Table:
+def _groups(read: Signs, thresholds: Thresholds) -> pa.Table:
     """GROUP rows: those with findings of size first."""
     lags = read.lag.group_by("group_id").aggregate(
         [("lag", "sum"), ("lag", "count", pc.CountOptions(mode="only_null")), ([], "count_all")]
     )
-    standing = read.stalls.filter(pc.greater_equal(read.stalls.column("duration_ms"), min_duration_ms))
+    lasting = [
+        row["duration_ms"] >= thresholds.stall(row["group_id"]).sure_ms
+        for row in read.stalls.select(["group_id", "duration_ms"]).to_pylist()
+    ]
+    standing = read.stalls.filter(pa.array(lasting, pa.bool_()))
     standing = standing.group_by("group_id").aggregate([([], "count_all"), ("since_ms", "min")])
     archived = read.archived.group_by("group_id").aggregate([("records", "sum")])
-    repeated = read.attempts.group_by("group_id").aggregate([("extra_deliveries", "sum")])
+    repeated = recent_attempts(read).group_by("group_id").aggregate([("extra_deliveries", "sum")])
     by_group: dict[str, dict[str, Any]] = {group_id: {} for group_id in read.share_groups}
     for table in (lags, standing.rename_columns(["group_id", "standing", "since"]), archived, repeated, read.groups):
         for row in [] if table is None else table.to_pylist():
@@ -169,7 +188,8 @@ def screen(answered: Report) -> Iterator[tuple[str, str, str]]:
     """(severity, sentence, command) of each finding, for a screen."""
     for row in answered.parts["findings"].table.to_pylist():
         about = "" if row["group_id"] is None else f"{name(row['group_id'])}: "
-        yield row["severity"], f"{about}{row['text']}", row["command"]
+        remedy = "" if row["remedy"] is None else f" ({row['remedy']})"
+        yield row["severity"], f"{about}{row['text']}{remedy}", row["command"]
 
 
 def _since_column(now_ms: int) -> Column:
@@ -189,6 +209,15 @@ def _group_fields(groups: pa.Table) -> list[str]:
     return [name for name in GROUP.names if name not in absent]
 
 
+def _severity_cell(row: Row) -> str:
+    return str(row["severity"]) if row["result"] == IS_FOUND else "not judged"
+
+
+def _text_cell(row: Row) -> str:
+    remedy = row["remedy"]
+    return str(row["text"]) if remedy is None else f"{row['text']} ({remedy})"
+
+
 def _place_cell(row: Row) -> str:
     partition = row["partition"]
     return place(row["topic"], row["topic_id"], partition) if isinstance(partition, int) else number_text(None)
@@ -198,8 +227,9 @@ FINDING_LAYOUT = Layout(
     schema=FINDING,
     fields="severity kind group_id topic size since_ms text command",
     cells=(
+        Column(heading="SEVERITY", cell=_severity_cell, fields=("severity", "result")),
         Column(heading="TOPIC-PARTITION", cell=_place_cell, fields=("topic", "topic_id", "partition")),
-        Column(heading="TEXT", cell=lambda row: str(row["text"]), fields=("text",)),
+        Column(heading="TEXT", cell=_text_cell, fields=("text", "remedy")),
         Column(heading="COMMAND", cell=lambda row: str(row["command"]), fields=("command",)),
     ),
 )

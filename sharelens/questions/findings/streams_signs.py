@@ -13,12 +13,13 @@ import pyarrow.compute as pc
 
 from sharelens.evidence.as_of import LogPrefix
 from sharelens.evidence.offset_commit_rows import offset_commit_or_marker, without_other_markers
+from sharelens.findings.signs import Lag, StreamsSign
 from sharelens.groups.committed_offsets import TRANSACTIONAL
 from sharelens.groups.histories import histories
 from sharelens.groups.intervals import Histories
 from sharelens.groups.moment import StreamsMoment, streams_groups_at
 from sharelens.groups.replay import is_of_types
-from sharelens.groups.schemas import ACTIVE, ASSIGNING, DEAD, EMPTY, NOT_READY, RECONCILING
+from sharelens.groups.schemas import ACTIVE, DEAD, EMPTY, NOT_READY, UNSETTLED
 from sharelens.questions.groups.describe_streams import group_of
 from sharelens.questions.groups.describe_streams_offsets import offset_rows
 from sharelens.tables.port import Tables
@@ -28,45 +29,7 @@ from state_model.streams.values import StreamsGroup, TaskId, Tasks
 
 WINDOW_MS = 600_000
 """How long before now rebalances count, and the lag is compared with."""
-UNSETTLED = (ASSIGNING, RECONCILING)
 Rows = Sequence[Mapping[str, Any]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lag:
-    """The lag of a group: None where it is known of no partition; `growth` since the moment before, None: unknown."""
-
-    records: int | None
-    unknown: int
-    partitions: int
-    growth: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamsSign:
-    """A streams group that exists.
-
-    `now_ms`: not before its newest record. `since_ms`: since when it has its state, or is ASSIGNING or RECONCILING in
-    turns; `epochs`: group epochs since then. `unsettled_ms`: how long it was ASSIGNING or RECONCILING in the window
-    from `window_ms` on, with `window_epochs` group epochs. `tasks`: the active tasks of the target assignment and
-    those that had an owner before; none without members. `without_owner`: those of them that no member has, each with
-    the time since when; while the group is not ready none count.
-    """
-
-    group_id: str
-    now_ms: int
-    state: str
-    members: int
-    since_ms: int
-    epochs: int
-    unsettled_ms: int
-    window_ms: int
-    window_epochs: int
-    topology_epoch: int | None
-    validated_topology_epoch: int
-    tasks: int
-    without_owner: Mapping[TaskId, int]
-    lag: Lag
 
 
 def streams_signs(evidence: Tables, records: pa.Table, as_of_ms: int | None, now_ms: int) -> tuple[StreamsSign, ...]:

@@ -13,6 +13,7 @@ from sharelens.groups.schemas import ACTIVE, GROUP_VALUES, MARKS, MEMBER_VALUES,
 from sharelens.groups.streams_histories import streams_group_values, streams_member_values
 from sharelens.groups.streams_values import of_types
 from sharelens.output import Answer, Column, Row, name_cell, number_text
+from sharelens.output.group_words import not_ready_reason
 from sharelens.output.layouts import Layout
 from sharelens.output.wording import counted
 from sharelens.questions.groups.describe_answer import (
@@ -23,7 +24,6 @@ from sharelens.questions.groups.describe_answer import (
     cluster_and_group,
     last_change,
 )
-from sharelens.questions.groups.words import not_ready_reason
 from sharelens.tables.port import Tables
 from state_model.columnar.schemas import column
 from state_model.streams.values import NO_TASKS_BY_TYPE, GroupState, StreamsGroup, Subtopology, TasksByType

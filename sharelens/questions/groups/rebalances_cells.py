@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.output import UNKNOWN, Column, Row, heading, shortened
+from sharelens.output.group_words import member_name
 from sharelens.output.wording import counted
-from sharelens.questions.groups.words import member_name
 
 
 def member_text(member: Mapping[str, Any]) -> str:

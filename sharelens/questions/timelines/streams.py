@@ -15,9 +15,9 @@ from sharelens.groups.histories import histories
 from sharelens.groups.replay import GroupChange, changes, is_of_types
 from sharelens.groups.schemas import DEAD, EMPTY, NOT_READY
 from sharelens.groups.streams_rebalances import streams_rebalances
+from sharelens.output.group_words import member_name, not_ready_reason
 from sharelens.output.wording import counted, name, number
 from sharelens.parameters.times import lasted
-from sharelens.questions.groups.words import member_name, not_ready_reason
 from sharelens.questions.timelines.entries import Entry, entry_of
 from state_model.offset_commits import OffsetPlace
 from state_model.streams.records import MEMBER, METADATA, STREAMS_TYPES, TOPOLOGY

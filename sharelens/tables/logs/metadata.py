@@ -6,8 +6,9 @@ from functools import cached_property
 from sharelens.evidence.metadata_events import MetadataHistory
 from sharelens.evidence.metadata_reading import TooLargeError, read_metadata
 from sharelens.kafka_log.layout import LogDirectory
+from sharelens.measures.settings.checkpointed_ends import checkpointed_ends
 from sharelens.measures.settings.metadata import doubtful_groups, group_observations
-from sharelens.measures.settings.observations import GROUP_CONFIGS, Observation, Settings, settings_of
+from sharelens.measures.settings.observations import GROUP_CONFIGS, Settings, settings_of
 from sharelens.source.request import Source
 from state_model.metadata.history import topic_names
 
@@ -45,9 +46,9 @@ class LogMetadata:
         """The settings of groups by the files of the command line, else by a metadata log whose beginning is known."""
         files = self._source.settings_files
         if files is not None and any(entry.kind == GROUP_CONFIGS for entry in files.observations):
-            return files.settings()
+            return files.settings(checkpointed_ends(self._directories))
         history = self.history
-        stored: tuple[Observation, ...] = ()
+        stored = checkpointed_ends(self._directories)
         if history is not None and history.has_beginning:
-            stored = group_observations(history.validities, history.first_ms)
+            stored += group_observations(history.validities, history.first_ms)
         return settings_of(stored) if files is None else files.settings(stored)

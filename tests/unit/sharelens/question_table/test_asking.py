@@ -70,7 +70,7 @@ def test_a_variant_answers_where_its_parameter_has_a_value(logs: str) -> None:
 
 def test_the_surface_says_how_many_rows_it_shows(logs: str) -> None:
     answer = answer_of(POISON, values_of(POISON, logs), row_limit=1)
-    assert findings(POISON, answer, fail_on=True) == answer.row_count == 1
+    assert findings(POISON, answer, fail_on=True).count == answer.row_count == 1
 
 
 @pytest.mark.parametrize(

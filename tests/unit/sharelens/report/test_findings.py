@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from sharelens.questions.findings import findings as questions
 from sharelens.report.findings import findings
 from tests.report_pages import gathered, pinned_log
 
@@ -27,7 +26,10 @@ def test_the_worst_of_a_kind_are_shown_and_the_others_counted(
 
 def test_they_are_those_of_the_overview(tmp_path: Path) -> None:
     content = gathered(pinned_log(tmp_path, GROUPS[:2]))
-    rows = questions.findings(content.signs)
+    rows = content.verdict.findings
     shown = findings(content, {}, lambda question, words: question)
-    assert sorted(finding.text for finding in shown) == sorted(f"{row.group_id}: {row.text}." for row in rows)
+    texts = [row.text if row.remedy is None else f"{row.text}: {row.remedy}" for row in rows]
+    assert sorted(finding.text for finding in shown) == sorted(
+        f"{row.group_id}: {text}." for row, text in zip(rows, texts, strict=True)
+    )
     assert {finding.weight.value for finding in shown if "stands still" in finding.text} == {"wrong"}

@@ -4,8 +4,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from sharelens.findings.finding import ERROR, WARNING, Finding
 from sharelens.measures.schemas import LAG
-from sharelens.questions.findings.finding import ERROR, WARNING, Finding
 from sharelens.report.ranking import BEHIND, CLOSED, group_ranking, share_partition_ranking
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 

@@ -17,7 +17,7 @@ def worst_of_groups(rows: pa.Table, order: list[tuple[str, str]]) -> Iterator[di
     numbers = ordered.append_column("row", pa.array(range(ordered.num_rows), pa.int64()))
     firsts = numbers.group_by("group_id", use_threads=False).aggregate([("row", "min")]).column("row_min")
     for row in ordered.take(firsts.combine_chunks().sort()).to_pylist():
-        yield row | {"share_partitions": counts[row["group_id"]]}
+        yield {**row, "share_partitions": counts[row["group_id"]]}
 
 
 def sums_of_groups(rows: pa.Table, column: str) -> list[dict[str, Any]]:
@@ -29,7 +29,7 @@ def sums_of_groups(rows: pa.Table, column: str) -> list[dict[str, Any]]:
     sums = rows.group_by(SHARE_PARTITION_KEY).aggregate([(column, "sum")])
     totals = dict(_pairs(sums.group_by("group_id").aggregate([(f"{column}_sum", "sum")]), f"{column}_sum_sum"))
     result = [
-        row | {"size": totals[row["group_id"]]} for row in worst_of_groups(sums, [(f"{column}_sum", "descending")])
+        {**row, "size": totals[row["group_id"]]} for row in worst_of_groups(sums, [(f"{column}_sum", "descending")])
     ]
     return sorted(result, key=lambda row: (-row["size"], row["group_id"]))
 

@@ -1,4 +1,4 @@
-"""A finding as a value: what is wrong, how badly, in which group, and the command that explains it."""
+"""A finding as a value: what is wrong or not judged, how badly, in which group, and the command that explains it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -10,6 +10,8 @@ from sharelens.groups.schemas import SHARE
 from state_model.columnar.schemas import column
 
 ERROR, WARNING, INFO = "error", "warning", "info"
+SEVERITIES = (ERROR, WARNING, INFO)
+IS_FOUND, NOT_JUDGED = "found", "not_judged"
 FINDING = pa.schema(
     [
         column("severity", pa.string(), "error, warning or info"),
@@ -23,6 +25,8 @@ FINDING = pa.schema(
         column("since_ms", pa.int64(), "since when; null = unknown"),
         column("text", pa.string(), "the finding in words"),
         column("command", pa.string(), "command that explains the finding"),
+        column("result", pa.string(), "found, or not_judged: the severity is then the worst that it can be"),
+        column("remedy", pa.string(), "what settles a finding that is not judged; null = found"),
     ]
 )
 Row = Mapping[str, Any]
@@ -35,7 +39,7 @@ class Finding:
     """A row of FINDING; `question` is the command that explains it, with `options`.
 
     `topic_id`, `partition`: of the worst share partition, of `share_partitions` in all. `size`: records (of tasks
-    without owner: tasks), None: unknown.
+    without owner: tasks), None: unknown. `remedy`: what settles whether it is so; None: it is found.
     """
 
     severity: str
@@ -51,6 +55,12 @@ class Finding:
     size: int | None = None
     since_ms: int | None = None
     group_type: str = SHARE
+    remedy: str | None = None
+
+    @property
+    def result(self) -> str:
+        """IS_FOUND or NOT_JUDGED."""
+        return IS_FOUND if self.remedy is None else NOT_JUDGED
 
 
 def finding_rows(rows: Iterable[Finding], command: Command) -> pa.Table:

@@ -1,18 +1,30 @@
-"""The findings of the audit as findings of the overview: one a group and severity, and one for the logs."""
+"""Rules about the audit: one finding a group and severity, and one for the logs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sharelens.findings.finding import ERROR, WARNING, Finding
+from sharelens.findings.rule import Need, Rule
+from sharelens.findings.signs import Signs
+from sharelens.findings.thresholds import RECENT_MS, Thresholds
 from sharelens.output.wording import clock, counted, place
-from sharelens.questions.findings.finding import ERROR, WARNING, Finding
-from sharelens.questions.findings.signs import RECENT_MS, Signs
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 
-def of_audit(signs: Signs, severity: str) -> Iterator[Finding]:
+def errors(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
+    """What no healthy broker writes."""
+    return _of_audit(signs, ERROR)
+
+
+def warnings(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
+    """What is unusual, of the last hour."""
+    return _of_audit(signs, WARNING)
+
+
+def _of_audit(signs: Signs, severity: str) -> Iterator[Finding]:
     """One for each group, and one for the logs: the rules of the audit that they violate; only recent warnings."""
     if signs.audited is None:
         return
@@ -52,3 +64,26 @@ def _of_rules(signs: Signs, rows: pa.Table, severity: str) -> Finding:
         size=records,
         since_ms=since_ms,
     )
+
+
+RULES: Mapping[str, Rule] = {
+    rule.kind: rule
+    for rule in (
+        Rule(
+            kind="audit_error",
+            subject="group",
+            severities=(ERROR,),
+            when="The audit has errors: records that no healthy broker writes.",
+            refining=(Need.AUDIT,),
+            judge=errors,
+        ),
+        Rule(
+            kind="audit_warning",
+            subject="group",
+            severities=(WARNING,),
+            when="The audit has warnings of the last hour.",
+            refining=(Need.AUDIT,),
+            judge=warnings,
+        ),
+    )
+}

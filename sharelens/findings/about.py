@@ -1,0 +1,72 @@
+"""Findings about the group of a row, and the words that they share."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sharelens.findings.finding import Finding, Row
+from sharelens.findings.signs import Signs
+from sharelens.output.wording import counted, number, place
+
+
+def about_group(
+    signs: Signs,
+    row: Row,
+    *,
+    severity: str,
+    kind: str,
+    text: str,
+    question: str,
+    options: tuple[str, ...] = (),
+    remedy: str | None = None,
+) -> Finding:
+    """A finding about the group of a row, whose share partition is the worst one."""
+    topic_id = row.get("topic_id")
+    return Finding(
+        severity=severity,
+        kind=kind,
+        text=text,
+        question=question,
+        options=(f"--group={row['group_id']}", *options),
+        group_id=row["group_id"],
+        topic_id=topic_id,
+        topic=None if topic_id is None else signs.names.get(topic_id),
+        partition=row.get("partition"),
+        share_partitions=row.get("share_partitions", 0),
+        size=row.get("size"),
+        since_ms=row.get("since_ms"),
+        remedy=remedy,
+    )
+
+
+def where(signs: Signs, row: Row) -> str:
+    """The user partition of a row."""
+    return place(signs.names.get(row["topic_id"]), row["topic_id"], row["partition"])
+
+
+def typed_topic(signs: Signs, row: Row) -> str:
+    """`payments:3` for --topic; the topic's id where its name is unknown or another topic has it too."""
+    topic = signs.names.get(row["topic_id"])
+    is_clear = topic is not None and list(signs.names.values()).count(topic) == 1
+    return f"{topic if is_clear else row['topic_id']}:{row['partition']}"
+
+
+def lag_text(row: Row) -> str:
+    """A sum of lags, and of how many share partitions."""
+    at_most = "at most " if row.get("is_upper_bound") else ""
+    return f"lag {at_most}{number(row['size'])}{spread(row)}"
+
+
+def spread(row: Row) -> str:
+    """Where a sum comes from, if from more than one share partition."""
+    return f" in {counted(row['share_partitions'], 'share partition')}" if row["share_partitions"] > 1 else ""
+
+
+def other_partitions(row: Row) -> str:
+    """How many share partitions there are besides the one that the text names."""
+    other_count = row["share_partitions"] - 1
+    return f", and {counted(other_count, 'more share partition')}" if other_count else ""
+
+
+def states_of_groups(signs: Signs) -> Mapping[str, Mapping[str, Any]]:
+    """The rows of groups by id; empty without a record of the group coordinator."""
+    return {} if signs.groups is None else {row["group_id"]: row for row in signs.groups.to_pylist()}

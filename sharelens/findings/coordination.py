@@ -1,0 +1,44 @@
+"""Rules about the topics in which coordinators keep their state, by the metadata log."""
+
+from collections.abc import Iterator, Mapping
+
+from sharelens.findings.finding import ERROR, Finding
+from sharelens.findings.rule import Need, Rule
+from sharelens.findings.signs import Signs
+from sharelens.findings.thresholds import UNSTABLE_MS, Thresholds
+from sharelens.output.wording import clock, counted
+from sharelens.parameters.times import lasted
+
+
+def coordination_unwritable(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
+    """Partitions of the state and offsets topics that nobody can write to: no group of theirs gets on."""
+    least_ms = thresholds.or_min_duration(UNSTABLE_MS)
+    lasting = [each for each in signs.unwritable or () if signs.now_ms - each.since_ms >= least_ms]
+    for topic in dict.fromkeys(each.topic for each in lasting):
+        of_topic = sorted((each for each in lasting if each.topic == topic), key=lambda each: each.since_ms)
+        worst = of_topic[0]
+        other_text = f", and {counted(len(of_topic) - 1, 'more partition')}" if len(of_topic) > 1 else ""
+        since = f"since {clock(worst.since_ms, signs.now_ms)} ({lasted(signs.now_ms - worst.since_ms)})"
+        yield Finding(
+            severity=ERROR,
+            kind="coordination_unwritable",
+            text=f"{topic}-{worst.partition} can't be written to {since}: {worst.why}{other_text}",
+            question="status",
+            topic=topic,
+            partition=worst.partition,
+            since_ms=worst.since_ms,
+        )
+
+
+RULES: Mapping[str, Rule] = {
+    "coordination_unwritable": Rule(
+        kind="coordination_unwritable",
+        subject="cluster",
+        severities=(ERROR,),
+        when="A partition of __share_group_state or __consumer_offsets has no leader, or fewer in-sync replicas than "
+        "min.insync.replicas.",
+        threshold="one minute",
+        refining=(Need.METADATA_LOG,),
+        judge=coordination_unwritable,
+    )
+}

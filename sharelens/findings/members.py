@@ -1,0 +1,331 @@
+"""Rules about the members of share groups and the work that waits for them."""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharelens.findings.about import about_group, lag_text, other_partitions, states_of_groups, where
+from sharelens.findings.finding import ERROR, INFO, WARNING, Finding, Row
+from sharelens.findings.group_rows import sums_of_groups, worst_of_groups
+from sharelens.findings.rule import Need, Rule
+from sharelens.findings.signs import LagSample, ShareCoordination, Signs
+from sharelens.findings.thresholds import (
+    ABANDONED_MS,
+    ACTIVE_MS,
+    CLOSED_MS,
+    EPOCHS_A_MINUTE,
+    GROWTH_MS,
+    HOUR_MS,
+    LARGE_SHARE,
+    LEAST_GROWTH,
+    LOOP_MS,
+    MINUTE_MS,
+    SMALL_LAG,
+    UNASSIGNED_MS,
+    UNSTABLE_MS,
+    Thresholds,
+)
+from sharelens.groups.schemas import DELETING, EMPTY
+from sharelens.measures.lag import NO_START
+from sharelens.measures.settings.over_time import AUTO_OFFSET_RESET, EARLIEST
+from sharelens.output.wording import clock, counted, number, place
+from sharelens.parameters.times import lasted
+from state_model.columnar.keys import SHARE_PARTITION_KEY
+from state_model.java import partition_for_group
+from state_model.topics import OFFSETS_TOPIC
+
+OFFSETS_PARTITIONS = 50
+"""Kafka's default of offsets.topic.num.partitions; it can't be changed later without losing groups."""
+
+
+def work_of_groups(signs: Signs) -> list[dict[str, Any]]:
+    """The lag of each group with records to do, as `sums_of_groups`; counted again where Kafka's own count is unknown.
+
+    `is_upper_bound`: whether offsets that hold no record, as markers of transactions, may be among them.
+    """
+    rows = signs.lag
+    recounted = pc.is_null(rows.column("lag"))
+    work = pc.coalesce(rows.column("lag"), rows.column("lag_recounted"))
+    rows = rows.select(SHARE_PARTITION_KEY).append_column("work", work).append_column("recounted", recounted)
+    counted_again = rows.filter(pc.field("recounted") & (pc.field("work") > 0)).column("group_id").to_pylist()
+    upper_bounds = set(counted_again)
+    return [{**row, "is_upper_bound": row["group_id"] in upper_bounds} for row in sums_of_groups(rows, "work")]
+
+
+def no_members(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
+    """Groups whose coordinator knows no member, with records to do; those of which that is unknown."""
+    groups, finished = states_of_groups(signs), _active_groups(signs)
+    for row in work_of_groups(signs):
+        group = groups.get(row["group_id"])
+        if group is None:
+            yield _unknown_members(signs, row)
+        elif group["state"] == EMPTY:
+            yield _memberless(signs, row, group["last_change_ms"], row["group_id"] in finished)
+    for row in _unknown_work(signs):
+        group = groups.get(row["group_id"])
+        if group is not None and group["state"] == EMPTY:
+            yield _unknown_lag(signs, row)
+
+
+def _active_groups(signs: Signs) -> set[str]:
+    """The groups that finished records within a day."""
+    is_recent = pc.field("hour_ms") >= signs.now_ms - ACTIVE_MS - HOUR_MS
+    return set(signs.attempts.filter(is_recent & (pc.field("offsets") > 0)).column("group_id").to_pylist())
+
+
+def _memberless(signs: Signs, row: Row, since_ms: int, is_active: bool) -> Finding:
+    lasting_ms = signs.now_ms - since_ms
+    if lasting_ms < CLOSED_MS or lasting_ms >= ABANDONED_MS:
+        severity = INFO
+    else:
+        severity = ERROR if is_active and row["size"] > SMALL_LAG else WARNING
+    return about_group(
+        signs,
+        {**row, "since_ms": since_ms},
+        severity=severity,
+        kind="no_members",
+        text=f"{lag_text(row)}, no members since {clock(since_ms, signs.now_ms)}",
+        question="groups",
+    )
+
+
+def _unknown_members(signs: Signs, row: Row) -> Finding:
+    partition = partition_for_group(row["group_id"], OFFSETS_PARTITIONS)
+    return about_group(
+        signs,
+        row,
+        severity=ERROR,
+        kind="no_members",
+        text=f"{lag_text(row)}, members unknown: {OFFSETS_TOPIC} has no record of the group here",
+        question="groups",
+        remedy=f"copy {OFFSETS_TOPIC}-{partition}",
+    )
+
+
+def _unknown_work(signs: Signs) -> list[dict[str, Any]]:
+    """Groups of which no share partition has a known lag above 0, and of one at least it can't be counted."""
+    busy = {row["group_id"] for row in work_of_groups(signs)}
+    is_started = pc.not_equal(pc.fill_null(signs.lag.column("unknown_reason"), ""), NO_START)
+    work = pc.coalesce(signs.lag.column("lag"), signs.lag.column("lag_recounted"))
+    rows = signs.lag.filter(pc.and_(is_started, pc.is_null(work)))
+    order = [(name, "ascending") for name in SHARE_PARTITION_KEY]
+    return [row for row in worst_of_groups(rows, order) if row["group_id"] not in busy]
+
+
+def _unknown_lag(signs: Signs, row: Row) -> Finding:
+    count = counted(row["share_partitions"], "share partition")
+    return about_group(
+        signs, row, severity=ERROR, kind="no_members", text=f"no members, and the lag of {count} is unknown",
+        question="lag", remedy=Need.TOPIC_END.remedy,
+    )  # fmt: skip
+
+
+def not_started(signs: Signs, thresholds: Thresholds) -> list[Finding]:
+    """Share partitions without a start offset in the log: nothing was written since they were made.
+
+    Records that came before are delivered under `earliest` alone; the newest header says whether some came behind.
+    """
+    least_ms = thresholds.or_min_duration(UNSTABLE_MS)
+    rows = signs.not_started.filter(pc.field("log_time_ms") <= signs.now_ms - least_ms)
+    rows = rows.filter(pc.fill_null(rows.column("has_records"), True))
+    result = []
+    for row in worst_of_groups(rows, [("has_records", "descending"), ("log_time_ms", "ascending")]):
+        since_ms = row["log_time_ms"]
+        reset = thresholds.settings.of(row["group_id"], AUTO_OFFSET_RESET).value
+        is_late = row["newest_batch_ms"] is not None and row["newest_batch_ms"] > since_ms
+        is_due = row["has_records"] and (is_late or reset == EARLIEST)
+        result.append(
+            about_group(
+                signs,
+                {**row, "since_ms": since_ms},
+                severity=WARNING if is_due else INFO,
+                kind="not_started",
+                text=f"no record of {where(signs, row)} done since {clock(since_ms, signs.now_ms)}"
+                f"{_doubt(row, is_due, reset)}{other_partitions(row)}",
+                question="lag",
+            )
+        )
+    return result
+
+
+def _doubt(row: Row, is_due: bool, reset: str | None) -> str:
+    if is_due:
+        return ""
+    if not row["has_records"]:
+        return "; whether there are records is unknown"
+    if reset is None:
+        return "; its records may be older than the group, and share.auto.offset.reset is unknown"
+    return f"; its records may be older than the group, and share.auto.offset.reset is {reset}"
+
+
+def lag_growing(signs: Signs, thresholds: Thresholds) -> list[Finding]:
+    """Groups with members whose lag rose from each sample to the next; share partitions of all moments count."""
+    if len(signs.samples) < 2 or signs.now_ms - signs.samples[0].at_ms < GROWTH_MS:
+        return []
+    groups = states_of_groups(signs)
+    rises = _rises(signs)
+    return [
+        about_group(
+            signs,
+            {**row, "since_ms": signs.samples[0].at_ms},
+            severity=WARNING,
+            kind="lag_growing",
+            text=f"{lag_text(row)}, {number(sum(rises[row['group_id']]))} more than at "
+            f"{clock(signs.samples[0].at_ms, signs.now_ms)}",
+            question="lag",
+        )
+        for row in sums_of_groups(signs.lag, "lag")
+        if groups.get(row["group_id"], {}).get("state") != EMPTY
+        and all(rise > 0 for rise in rises.get(row["group_id"], [0]))
+        and sum(rises[row["group_id"]]) >= max(LEAST_GROWTH, LARGE_SHARE * row["size"])
+    ]
+
+
+def _rises(signs: Signs) -> dict[str, list[int]]:
+    """By group the growth from each sample to the next, and to now."""
+    now = LagSample(at_ms=signs.now_ms, rows=signs.lag.select([*SHARE_PARTITION_KEY, "lag"]))
+    joined = signs.lag.select(SHARE_PARTITION_KEY)
+    names = []
+    for place_, sample in enumerate((*signs.samples, now)):
+        names.append(f"lag_{place_}")
+        rows = sample.rows.rename_columns([*SHARE_PARTITION_KEY, names[-1]])
+        joined = joined.join(rows, keys=SHARE_PARTITION_KEY, join_type="inner")
+    joined = joined.drop_null()
+    sums = joined.group_by("group_id").aggregate([(name, "sum") for name in names]).to_pylist()
+    return {
+        row["group_id"]: [row[f"{after}_sum"] - row[f"{before}_sum"] for before, after in itertools.pairwise(names)]
+        for row in sums
+    }
+
+
+def initialising_stuck(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
+    """Share partitions that the coordinator initializes or deletes without an end."""
+    for group in signs.coordination:
+        since_ms = group.initialized_ms
+        if not group.initializing or since_ms is None:
+            continue
+        lasting_ms = signs.now_ms - since_ms
+        if lasting_ms < thresholds.or_min_duration(UNSTABLE_MS):
+            continue
+        topic_id, partition, status = group.initializing[0]
+        name = place(signs.names.get(topic_id), topic_id, partition) if partition >= 0 else _topic(signs, topic_id)
+        row = {
+            "group_id": group.group_id, "topic_id": topic_id, "partition": max(0, partition), "since_ms": since_ms,
+            "share_partitions": len(group.initializing), "size": None,
+        }  # fmt: skip
+        text = f"{name} is {'deleted' if status == DELETING else 'initialized'} since {clock(since_ms, signs.now_ms)} "
+        text += f"({lasted(lasting_ms)}) without an end{other_partitions(row)}"
+        yield about_group(signs, row, severity=ERROR, kind="initialising_stuck", text=text, question="groups")
+
+
+def _topic(signs: Signs, topic_id: str) -> str:
+    return f"topic {signs.names.get(topic_id, topic_id)}"
+
+
+def unassigned(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
+    """User partitions with a lag that no member has, in groups with members."""
+    work = pc.coalesce(signs.lag.column("lag"), signs.lag.column("lag_recounted"))
+    behind = signs.lag.filter(pc.greater(work, 0))
+    least_ms = thresholds.or_min_duration(UNASSIGNED_MS)
+    for group in signs.coordination:
+        if not group.members or signs.now_ms - group.changed_ms < least_ms:
+            continue
+        rows = behind.filter(pc.field("group_id") == group.group_id)
+        free = [
+            (row["topic_id"], row["partition"]) not in group.assigned
+            for row in rows.select(["topic_id", "partition"]).to_pylist()
+        ]
+        for row in worst_of_groups(rows.filter(pa.array(free, pa.bool_())), [("lag", "descending")]):
+            yield _nobodys(signs, group, row)
+
+
+def _nobodys(signs: Signs, group: ShareCoordination, row: Row) -> Finding:
+    lasting = lasted(signs.now_ms - group.changed_ms)
+    text = f"{where(signs, row)} is nobody's for {lasting}, with {counted(group.members, 'member')} in the group"
+    return about_group(
+        signs, {**row, "since_ms": group.changed_ms, "size": row["lag"]}, severity=ERROR, kind="unassigned",
+        text=f"{text}{other_partitions(row)}", question="describe",
+    )  # fmt: skip
+
+
+def epoch_loop(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
+    """Groups that come to no rest: a new epoch every few seconds for minutes."""
+    for group in signs.coordination:
+        minutes = [
+            sum(begin <= epoch_ms < begin + MINUTE_MS for epoch_ms in group.epochs_ms)
+            for begin in range(signs.now_ms - LOOP_MS, signs.now_ms, MINUTE_MS)
+        ]
+        if min(minutes) >= EPOCHS_A_MINUTE:
+            row = {"group_id": group.group_id, "size": sum(minutes), "since_ms": signs.now_ms - LOOP_MS}
+            text = f"{number(sum(minutes))} group epochs in {lasted(LOOP_MS)}: members come and go"
+            yield about_group(signs, row, severity=WARNING, kind="epoch_loop", text=text, question="rebalances")
+
+
+RULES: Mapping[str, Rule] = {
+    rule.kind: rule
+    for rule in (
+        Rule(
+            kind="no_members",
+            subject="group",
+            severities=(ERROR, WARNING, INFO),
+            when="A group without members has records to do. An error where it finished records within a day.",
+            threshold="after 5 minutes; after 7 days information, as share groups never expire; a lag of 1 or 2 is a "
+            "warning at most",
+            decisive=(Need.COORDINATOR_LOG, Need.TOPIC_END),
+            judge=no_members,
+            unjudged="members",
+        ),
+        Rule(
+            kind="not_started",
+            subject="share partition",
+            severities=(WARNING, INFO),
+            when="Nothing was done of a user partition since the group got it, although it has records that the group "
+            "gets: newer ones, or older ones under `earliest`. Information where that is unknown.",
+            threshold="one minute",
+            decisive=(Need.STATE_LOG,),
+            refining=(Need.TOPIC_END, Need.HEADERS, Need.SETTINGS),
+            judge=not_started,
+        ),
+        Rule(
+            kind="lag_growing",
+            subject="group",
+            severities=(WARNING,),
+            when="The lag of a group with members rises over three samples.",
+            threshold="10 minutes, 10 records, a tenth of the lag",
+            decisive=(Need.STATE_LOG,),
+            refining=(Need.HEADERS,),
+            judge=lag_growing,
+        ),
+        Rule(
+            kind="initialising_stuck",
+            subject="group",
+            severities=(ERROR,),
+            when="Share partitions are in initialization or deletion, and nothing ends it.",
+            threshold="one minute",
+            decisive=(Need.COORDINATOR_LOG,),
+            judge=initialising_stuck,
+        ),
+        Rule(
+            kind="unassigned",
+            subject="share partition",
+            severities=(ERROR,),
+            when="A group has members, and none of them has a user partition with a lag.",
+            threshold="two minutes",
+            decisive=(Need.COORDINATOR_LOG,),
+            refining=(Need.TOPIC_END,),
+            judge=unassigned,
+        ),
+        Rule(
+            kind="epoch_loop",
+            subject="group",
+            severities=(WARNING,),
+            when="The group epoch rises all the time: members come and go.",
+            threshold="six epochs in each of five minutes",
+            decisive=(Need.COORDINATOR_LOG,),
+            judge=epoch_loop,
+        ),
+    )
+}

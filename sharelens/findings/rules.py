@@ -1,0 +1,68 @@
+"""All rules, and the order of kinds within a severity."""
+
+from collections.abc import Mapping, Sequence
+
+from sharelens.findings import audits, coordination, evidence, lives, members, outcomes, stalls, streams
+from sharelens.findings.finding import ERROR, INFO, WARNING
+from sharelens.findings.rule import About, Rule
+
+RULES: Sequence[Rule] = [
+    rule
+    for rules in (
+        coordination.RULES,
+        lives.RULES,
+        outcomes.RULES,
+        members.RULES,
+        stalls.RULES,
+        streams.RULES,
+        audits.RULES,
+        evidence.RULES,
+    )
+    for rule in rules.values()
+]
+NO_VERDICT = ("no_state_log", "state_log_unreadable")
+"""Kinds without which nothing about share groups can be said."""
+ORDER: Mapping[str, Sequence[Sequence[str]]] = {
+    ERROR: (
+        ("coordination_unwritable",),
+        ("state_lost",),
+        ("records_skipped",),
+        ("dead_letters_missing",),
+        ("initialising_stuck",),
+        ("stuck",),
+        ("unassigned", "not_ready", "tasks_without_owner"),
+        ("limit_burst",),
+        ("no_members",),
+        ("audit_error",),
+    ),
+    WARNING: (
+        ("evidence_old",),
+        ("records_skipped",),
+        ("retention_near",),
+        ("window_filling",),
+        ("not_started",),
+        ("lag_growing",),
+        ("epoch_loop", "rebalancing"),
+        ("no_members",),
+        ("limit_burst",),
+        ("start_offset_reset",),
+        ("deleted_and_created", "state_deleted"),
+        ("state_not_pruned",),
+        ("evidence_gap",),
+        ("redelivery_burst",),
+        ("records_archived",),
+        ("audit_warning",),
+    ),
+    INFO: (("stuck",), ("no_members",), ("not_started",), ("state_deleted",)),
+}
+"""The kinds of each severity, the worst first; those of a row are equal."""
+
+
+def rank(severity: str, kind: str) -> int:
+    """The place of a kind among those of its severity."""
+    return next((place for place, kinds in enumerate(ORDER[severity]) if kind in kinds), len(ORDER[severity]))
+
+
+def about_trouble() -> list[Rule]:
+    """The rules about trouble that can find an error."""
+    return [rule for rule in RULES if rule.about is About.TROUBLE and ERROR in rule.severities]

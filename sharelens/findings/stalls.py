@@ -1,0 +1,178 @@
+"""Rules about share partitions whose first incomplete offset stands."""
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharelens.findings.about import about_group, other_partitions, states_of_groups, typed_topic, where
+from sharelens.findings.finding import ERROR, INFO, WARNING, Finding, Row
+from sharelens.findings.group_rows import worst_of_groups
+from sharelens.findings.rule import Need, Rule
+from sharelens.findings.signs import Signs
+from sharelens.findings.thresholds import FILLING_LOCKS, FILLING_SHARE, RETENTION_SHARE, Thresholds
+from sharelens.groups.schemas import EMPTY
+from sharelens.measures.stalls.intervals import SILENT
+from sharelens.output.wording import clock, counted, number
+from sharelens.parameters.times import lasted
+
+STUCK, UNJUDGED, SAYS_MEMBERS, ABANDONED = "found", "unjudged", "members", "abandoned"
+WORST_FIRST = [("duration_ms", "descending"), ("finished_behind", "descending")]
+
+
+def stuck(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
+    """One finding a group and result: its longest stall."""
+    rows = signs.stalls
+    judged_columns = rows.select(["group_id", "kind", "duration_ms"]).to_pylist()
+    results = pa.array([_result(signs, row, thresholds) for row in judged_columns], pa.string())
+    judged = rows.append_column("result", results)
+    for result, finding_of in (
+        (STUCK, _stuck),
+        (ABANDONED, _abandoned),
+        (UNJUDGED, _unjudged),
+        (SAYS_MEMBERS, _without_member_log),
+    ):
+        of_result = judged.filter(pc.field("result") == result)
+        for row in worst_of_groups(of_result, WORST_FIRST):
+            yield finding_of(signs, row, thresholds)
+
+
+def _result(signs: Signs, row: Row, thresholds: Thresholds) -> str | None:
+    """Silence of a group without members is lawful; without its log nobody knows whether it has any."""
+    group = states_of_groups(signs).get(row["group_id"])
+    limits, lasting_ms = thresholds.stall(row["group_id"]), row["duration_ms"]
+    if lasting_ms < limits.possible_ms:
+        return None
+    is_silent, is_empty = row["kind"] == SILENT, group is not None and group["state"] == EMPTY
+    if is_silent and (group is None or is_empty):
+        return None if is_empty else SAYS_MEMBERS
+    if is_empty:
+        return ABANDONED if lasting_ms >= limits.sure_ms else None
+    return STUCK if lasting_ms >= limits.sure_ms else UNJUDGED
+
+
+def _stuck(signs: Signs, row: Row, thresholds: Thresholds) -> Finding:
+    return _standing(signs, row, ERROR)
+
+
+def _abandoned(signs: Signs, row: Row, thresholds: Thresholds) -> Finding:
+    return _standing(signs, row, INFO, "; the group has no members")
+
+
+def _standing(signs: Signs, row: Row, severity: str, remark: str = "") -> Finding:
+    offset, end = row["first_incomplete_offset"], row["end_offset"]
+    is_silent = row["kind"] == SILENT
+    at = where(signs, row)
+    standing = f"makes no progress in {at}" if is_silent else f"stands still at offset {number(offset)} of {at}"
+    least = "" if signs.now.is_known else "at least "
+    return about_group(
+        signs,
+        {**row, "size": None if end is None else max(0, end - offset)},
+        severity=severity,
+        kind="stuck",
+        text=f"{standing} since {clock(row['since_ms'], signs.now_ms)} "
+        f"({least}{lasted(row['duration_ms'])}, {row['kind']}){other_partitions(row)}{remark}",
+        question="stalled" if is_silent else "trace",
+        options=() if is_silent else (f"--topic={typed_topic(signs, row)}", f"--offset={offset}"),
+    )
+
+
+def _unjudged(signs: Signs, row: Row, thresholds: Thresholds) -> Finding:
+    """Stalls that are one or none: by how long a lock lasts, or by how late it is now."""
+    heads = counted(row["share_partitions"], "share partition")
+    behind = ", finished records behind" if row["finished_behind"] else ""
+    if signs.now.is_known:
+        text = f"not yet judged: {heads} unmoved for up to {lasted(row['duration_ms'])}{behind}; "
+        text += "the lock duration is unknown"
+        need = Need.SETTINGS
+    else:
+        text = f"not judged: {heads} unmoved for at least {lasted(row['duration_ms'])}{behind}; "
+        text += "how long is not known"
+        need = Need.NOW
+    return about_group(
+        signs, row, severity=ERROR, kind="stuck", text=text, question="stalled",
+        options=("--min-duration=0",), remedy=need.remedy,
+    )  # fmt: skip
+
+
+def _without_member_log(signs: Signs, row: Row, thresholds: Thresholds) -> Finding:
+    text = f"not judged: no state written for {lasted(row['duration_ms'])}, and whether it has members is unknown"
+    return about_group(
+        signs, row, severity=ERROR, kind="stuck", text=text, question="stalled",
+        options=("--min-duration=0",), remedy=Need.COORDINATOR_LOG.remedy,
+    )  # fmt: skip
+
+
+def window_filling(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
+    """Share partitions that will soon deliver nothing: their record locks are nearly used behind an unmoved head."""
+    rows = signs.stalls
+    is_filling = [
+        (lock_ms := thresholds.lock_ms(row["group_id"])) is not None
+        and row["window_limit"] is not None
+        and row["window_limit"] * FILLING_SHARE <= row["window_used"] < row["window_limit"]
+        and row["finished_behind"] > 0
+        and row["duration_ms"] >= FILLING_LOCKS * lock_ms
+        for row in rows.to_pylist()
+    ]
+    for row in worst_of_groups(rows.filter(pa.array(is_filling, pa.bool_())), [("window_used", "descending")]):
+        text = f"{where(signs, row)} uses {number(row['window_used'])} of {number(row['window_limit'])} record locks "
+        text += f"behind offset {number(row['first_incomplete_offset'])}{other_partitions(row)}"
+        size = {**row, "size": row["window_used"]}
+        yield about_group(
+            signs, size, severity=WARNING, kind="window_filling", text=text, question="stalled",
+            options=("--min-duration=0",),
+        )  # fmt: skip
+
+
+def retention_near(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
+    """Records that wait so long that retention will soon delete them before anybody has done them."""
+    rows = signs.stalls
+    is_near = [
+        row["topic_id"] in signs.retention_ms
+        and row["duration_ms"] >= RETENTION_SHARE * signs.retention_ms[row["topic_id"]]
+        for row in rows.select(["topic_id", "duration_ms"]).to_pylist()
+    ]
+    for row in worst_of_groups(rows.filter(pa.array(is_near, pa.bool_())), WORST_FIRST):
+        retention = lasted(signs.retention_ms[row["topic_id"]])
+        text = f"offset {number(row['first_incomplete_offset'])} of {where(signs, row)} waits for "
+        text += f"{lasted(row['duration_ms'])}, and retention.ms is {retention}{other_partitions(row)}"
+        yield about_group(signs, row, severity=WARNING, kind="retention_near", text=text, question="stalled")
+
+
+RULES: Mapping[str, Rule] = {
+    rule.kind: rule
+    for rule in (
+        Rule(
+            kind="stuck",
+            subject="share partition",
+            severities=(ERROR, INFO),
+            when="The first incomplete offset does not move: others behind it are finished, its dead letter is "
+            "pending, or nothing is written although there are records. A group without members is information.",
+            threshold="max(10 s, three lock durations); three minutes where the lock duration is unknown",
+            decisive=(Need.STATE_LOG, Need.NOW, Need.SETTINGS),
+            refining=(Need.HEADERS,),
+            judge=stuck,
+            unjudged="stalls",
+        ),
+        Rule(
+            kind="window_filling",
+            subject="share partition",
+            severities=(WARNING,),
+            when="Most record locks are used behind an offset that does not move, while later records finish.",
+            threshold="80 % of share.partition.max.record.locks, three lock durations",
+            decisive=(Need.STATE_LOG,),
+            refining=(Need.SETTINGS,),
+            judge=window_filling,
+        ),
+        Rule(
+            kind="retention_near",
+            subject="share partition",
+            severities=(WARNING,),
+            when="The oldest unfinished record waits so long that the topic's retention will soon delete it.",
+            threshold="80 % of retention.ms",
+            decisive=(Need.STATE_LOG,),
+            refining=(Need.METADATA_LOG,),
+            judge=retention_near,
+        ),
+    )
+}

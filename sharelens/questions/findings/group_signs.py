@@ -1,0 +1,62 @@
+"""What the group coordinator's log says of share groups: members, assignments, initializations, epochs."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharelens.findings.signs import ShareCoordination
+from sharelens.findings.thresholds import LOOP_MS
+from sharelens.groups.moment import ShareMoment
+from sharelens.groups.replay import GROUP, STATE_PARTITIONS
+from sharelens.groups.schemas import INITIALIZED
+
+
+def share_coordination(
+    records: pa.Table, moments: Mapping[str, ShareMoment], now_ms: int, as_of_ms: int | None
+) -> Sequence[ShareCoordination]:
+    """The groups that are not deleted, by id. `records`: GROUP_RECORD rows of share groups."""
+    if as_of_ms is not None:
+        records = records.filter(pc.field("timestamp_ms") <= as_of_ms)
+    initialized_ms = _newest_ms(records.filter(pc.field("record_type") == STATE_PARTITIONS))
+    epochs_ms = _epochs_ms(records, now_ms)
+    return tuple(
+        _coordination(name, moment, initialized_ms.get(name), epochs_ms.get(name, ()))
+        for name, moment in moments.items()
+        if not moment.group.is_deleted
+    )
+
+
+def _newest_ms(records: pa.Table) -> dict[str, int]:
+    newest = records.group_by("group_id").aggregate([("timestamp_ms", "max")])
+    return dict(zip(newest.column("group_id").to_pylist(), newest.column("timestamp_ms_max").to_pylist(), strict=True))
+
+
+def _epochs_ms(records: pa.Table, now_ms: int) -> dict[str, list[int]]:
+    raised = records.filter((pc.field("record_type") == GROUP) & (pc.field("timestamp_ms") >= now_ms - LOOP_MS))
+    times: dict[str, list[int]] = defaultdict(list)
+    for row in raised.select(["group_id", "timestamp_ms"]).to_pylist():
+        times[row["group_id"]].append(row["timestamp_ms"])
+    return times
+
+
+def _coordination(
+    name: str, moment: ShareMoment, initialized_ms: int | None, epochs_ms: Sequence[int]
+) -> ShareCoordination:
+    keys = moment.group.initialization or {}
+    return ShareCoordination(
+        group_id=name,
+        members=len(moment.group.members),
+        changed_ms=moment.newest.timestamp_ms,
+        initializing=[(key.topic_id, key.partition, key.status) for key in sorted(keys) if key.status != INITIALIZED],
+        initialized_ms=initialized_ms,
+        initialized=frozenset((key.topic_id, key.partition) for key in keys if key.status == INITIALIZED),
+        assigned=frozenset(
+            (topic_id, partition)
+            for member in moment.group.members.values()
+            for topic_id, partitions in member.assigned
+            for partition in partitions
+        ),
+        epochs_ms=epochs_ms,
+    )
