@@ -146,6 +146,7 @@ def not_started(signs: Signs, thresholds: Thresholds) -> list[Finding]:
                 text=f"no record of {where(signs, row)} done since {clock(since_ms, signs.now_ms)}"
                 f"{_doubt(row, is_due, reset)}{other_partitions(row)}",
                 question="lag",
+                remedy=None if row["has_records"] else Need.HEADERS.remedy,
             )
         )
     return result

@@ -22,7 +22,7 @@ from sharelens.findings.thresholds import (
     RECENT_MS,
     Thresholds,
 )
-from sharelens.measures.poison import DELIVERY_LIMIT
+from sharelens.measures.poison import DELIVERY_LIMIT, UNKNOWN
 from sharelens.output.wording import clock, counted, number
 
 
@@ -61,20 +61,38 @@ def redelivered(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
 def limit_burst(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
     """Groups that lately archived many records at the delivery count limit."""
     begin_ms = signs.now_ms - BURST_MS
-    at_limit = signs.archived.filter((pc.field("cause") == DELIVERY_LIMIT) & (pc.field("last_outcome_ms") >= begin_ms))
+    lately = signs.archived.filter(pc.field("last_outcome_ms") >= begin_ms)
+    at_limit = lately.filter(pc.field("cause") == DELIVERY_LIMIT)
     of_hours = signs.attempts.filter(pc.field("hour_ms") >= begin_ms // HOUR_MS * HOUR_MS)
     outcomes = {row["group_id"]: row["size"] for row in sums_of_groups(of_hours, "offsets")}
     since_ms = max(begin_ms, signs.first_ms)
-    for row in sums_of_groups(at_limit, "records"):
-        count = max(outcomes.get(row["group_id"], 0), row["size"])
-        if row["size"] < max(LEAST_BURST, BURST_SHARE * count):
-            continue
-        text = f"{counted(row['size'], 'record')} archived at the delivery count limit since "
-        text += f"{clock(since_ms, signs.now_ms)}, of {counted(count, 'outcome')} of the hour{spread(row)}"
+    since = clock(since_ms, signs.now_ms)
+    bursts = _bursts(at_limit, outcomes)
+    for group, row in bursts.items():
+        count = max(outcomes.get(group, 0), row["size"])
+        text = f"{counted(row['size'], 'record')} archived at the delivery count limit since {since}, "
+        text += f"of {counted(count, 'outcome')} of the hour{spread(row)}"
         severity = ERROR if row["size"] >= LARGE_BURST_SHARE * count else WARNING
         yield about_group(
             signs, {**row, "since_ms": since_ms}, severity=severity, kind="limit_burst", text=text, question="poison"
         )
+    may_be = lately.filter(pc.field("cause").isin([DELIVERY_LIMIT, UNKNOWN]))
+    for group, row in _bursts(may_be, outcomes).items():
+        if group not in bursts:
+            text = f"{counted(row['size'], 'record')} archived since {since}{spread(row)}: the cause is unknown"
+            yield about_group(
+                signs, {**row, "since_ms": since_ms}, severity=WARNING, kind="limit_burst", text=text,
+                question="poison", remedy=Need.SETTINGS.remedy,
+            )  # fmt: skip
+
+
+def _bursts(rows: pa.Table, outcomes: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+    """The groups of which the rows are many, and a large part of all outcomes."""
+    return {
+        row["group_id"]: row
+        for row in sums_of_groups(rows, "records")
+        if row["size"] >= max(LEAST_BURST, BURST_SHARE * outcomes.get(row["group_id"], 0))
+    }
 
 
 def missing_letters(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
@@ -114,12 +132,12 @@ RULES: Mapping[str, Rule] = {
         Rule(
             kind="limit_burst",
             subject="group",
+            unjudged="bursts at the delivery count limit",
             severities=(ERROR, WARNING),
             when="Many records reached the delivery count limit in a few minutes; an error where they are half of the "
             "outcomes of their hour.",
             threshold="10 records and 5 % of the outcomes, in 5 minutes",
-            decisive=(Need.STATE_LOG,),
-            refining=(Need.SETTINGS,),
+            decisive=(Need.STATE_LOG, Need.SETTINGS),
             judge=limit_burst,
         ),
         Rule(

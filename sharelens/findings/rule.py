@@ -27,7 +27,7 @@ class Need(Enum):
     )
     LETTERS = ("the dead-letter topic", "copy the folders of the dead-letter topic, or name it with --dlq-topic")
     NOW = ("the time of the copy", "--now TIME")
-    SETTINGS = ("the settings of brokers and groups", "--broker-config FILE or --settings FILE")
+    SETTINGS = ("the settings of brokers and groups", "--broker-config FILE or --settings DIR")
     HEADERS = ("the headers of the topics", "copy the topics' folders")
     METADATA_LOG = ("the metadata log", "copy __cluster_metadata-0")
     AUDIT = ("an audit", "sharelens run")

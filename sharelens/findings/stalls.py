@@ -1,6 +1,7 @@
 """Rules about share partitions whose first incomplete offset stands."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,13 +11,14 @@ from sharelens.findings.finding import ERROR, INFO, WARNING, Finding, Row
 from sharelens.findings.group_rows import worst_of_groups
 from sharelens.findings.rule import Need, Rule
 from sharelens.findings.signs import Signs
-from sharelens.findings.thresholds import FILLING_LOCKS, FILLING_SHARE, RETENTION_SHARE, Thresholds
+from sharelens.findings.thresholds import FILLING_LOCKS, FILLING_SHARE, LEAST_STALL_MS, RETENTION_SHARE, Thresholds
 from sharelens.groups.schemas import EMPTY
 from sharelens.measures.stalls.intervals import SILENT
 from sharelens.output.wording import clock, counted, number
 from sharelens.parameters.times import lasted
 
-STUCK, UNJUDGED, SAYS_MEMBERS, ABANDONED = "found", "unjudged", "members", "abandoned"
+STUCK, UNJUDGED, SAYS_MEMBERS = "stuck", "unjudged", "members"
+ABANDONED, MAY_BE_ABANDONED = "abandoned", "may be abandoned"
 WORST_FIRST = [("duration_ms", "descending"), ("finished_behind", "descending")]
 
 
@@ -29,6 +31,7 @@ def stuck(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
     for result, finding_of in (
         (STUCK, _stuck),
         (ABANDONED, _abandoned),
+        (MAY_BE_ABANDONED, _maybe_abandoned),
         (UNJUDGED, _unjudged),
         (SAYS_MEMBERS, _without_member_log),
     ):
@@ -41,14 +44,16 @@ def _result(signs: Signs, row: Row, thresholds: Thresholds) -> str | None:
     """Silence of a group without members is lawful; without its log nobody knows whether it has any."""
     group = states_of_groups(signs).get(row["group_id"])
     limits, lasting_ms = thresholds.stall(row["group_id"]), row["duration_ms"]
-    if lasting_ms < limits.possible_ms:
+    possible_ms = limits.possible_ms if signs.now.is_known else min(limits.possible_ms, LEAST_STALL_MS)
+    if lasting_ms < possible_ms:
         return None
     is_silent, is_empty = row["kind"] == SILENT, group is not None and group["state"] == EMPTY
     if is_silent and (group is None or is_empty):
         return None if is_empty else SAYS_MEMBERS
+    is_sure = lasting_ms >= limits.sure_ms
     if is_empty:
-        return ABANDONED if lasting_ms >= limits.sure_ms else None
-    return STUCK if lasting_ms >= limits.sure_ms else UNJUDGED
+        return ABANDONED if is_sure else MAY_BE_ABANDONED
+    return STUCK if is_sure else UNJUDGED
 
 
 def _stuck(signs: Signs, row: Row, thresholds: Thresholds) -> Finding:
@@ -56,10 +61,17 @@ def _stuck(signs: Signs, row: Row, thresholds: Thresholds) -> Finding:
 
 
 def _abandoned(signs: Signs, row: Row, thresholds: Thresholds) -> Finding:
-    return _standing(signs, row, INFO, "; the group has no members")
+    """Without headers the offset may hold a marker of a transaction, and no record."""
+    has_headers = (row["topic_id"], row["partition"]) in signs.with_headers
+    remedy = None if has_headers else Need.HEADERS.remedy
+    return _standing(signs, row, INFO, "; the group has no members", remedy)
 
 
-def _standing(signs: Signs, row: Row, severity: str, remark: str = "") -> Finding:
+def _maybe_abandoned(signs: Signs, row: Row, thresholds: Thresholds) -> Finding:
+    return replace(_unjudged(signs, row, thresholds), severity=INFO)
+
+
+def _standing(signs: Signs, row: Row, severity: str, remark: str = "", remedy: str | None = None) -> Finding:
     offset, end = row["first_incomplete_offset"], row["end_offset"]
     is_silent = row["kind"] == SILENT
     at = where(signs, row)
@@ -74,6 +86,7 @@ def _standing(signs: Signs, row: Row, severity: str, remark: str = "") -> Findin
         f"({least}{lasted(row['duration_ms'])}, {row['kind']}){other_partitions(row)}{remark}",
         question="stalled" if is_silent else "trace",
         options=() if is_silent else (f"--topic={typed_topic(signs, row)}", f"--offset={offset}"),
+        remedy=remedy,
     )
 
 

@@ -38,7 +38,10 @@ class Verdict:
 
 
 def judge(signs: Signs, thresholds: Thresholds, suppressions: Suppressions = NO_SUPPRESSIONS) -> Verdict:
-    """What all rules find, and what they can't judge: one line for each rule and remedy."""
+    """What all rules find, and what they can't judge: one line for each rule and remedy.
+
+    What would be information, if it were so, is left out where it is not judged.
+    """
     findings: list[Finding] = []
     unjudged_kinds, suppressed = set(), 0
     errors = {rule.kind for rule in about_trouble()}
@@ -47,7 +50,7 @@ def judge(signs: Signs, thresholds: Thresholds, suppressions: Suppressions = NO_
         rows = [row for row in judged if not suppressions.cover(row)]
         suppressed += len(judged) - len(rows)
         findings += [row for row in rows if row.remedy is None]
-        findings += _by_remedy(rule, [row for row in rows if row.remedy is not None])
+        findings += _by_remedy(rule, [row for row in rows if row.remedy is not None and row.severity != INFO])
         unjudged_kinds |= {row.kind for row in rows if row.remedy is not None and row.severity == ERROR}
     return Verdict(
         findings=sorted(findings, key=_worst_first),
@@ -99,7 +102,7 @@ def _category(row: Finding) -> int:
 def first_line(verdict: Verdict, signs: Signs) -> str:
     """The verdict in one line."""
     worst = verdict.findings[0] if verdict.findings else None
-    if worst is None or (worst.severity == INFO and worst.result == IS_FOUND):
+    if worst is None or worst.severity == INFO:
         return f"nothing is wrong: {_contents(signs)}"
     if worst.kind in NO_VERDICT:
         return f"NO VERDICT: {worst.text}; {worst.remedy}"

@@ -178,7 +178,7 @@ def test_delivery_counts_are_those_of_attempts_without_offsets_that_hold_no_reco
 
 @pytest.mark.slow
 def test_the_groups_with_a_lag_are_drawn_before_finished_ones_with_more_in_the_past() -> None:
-    later = CutChoice(now_ms=1_795_317_959_212)  # the groups have been without members for a year
+    later = CutChoice(now_ms=1_795_317_959_212)  # the groups have been without members for a day
     content = gathered(Source(log_dirs=(str(dataset("dlq") / "logs"),)), cut=later)
     lags = {row["group_id"]: row["size"] for row in sums_of_groups(content.answers["lag"].table, "lag")}
     largest = sorted(lags, key=lambda group: -lags[group])
