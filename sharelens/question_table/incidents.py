@@ -27,13 +27,15 @@ OVERVIEW = Question(
     resets, archived and repeated records, gaps in the evidence; each with the command that explains it. Then one line a
     group.
 
-    Recent is the hour before now; a larger lag than ten minutes ago (of a lake: than at an earlier publication) grows.
+    Recent is the hour before now, or before --as-of; a larger lag than ten minutes ago (of a lake: than at an earlier
+    publication) grows.
     """,
     examples=("sharelens overview --lake ./lake", "sharelens overview --log-dir /var/lib/kafka/data --watch 10s"),
     parameters=(
         *SOURCE,
         *DEAD_LETTER_TOPICS,
         *KEYS,
+        *CUT,
         *NOW,
         MIN_DURATION,
         *SETTINGS_FILES,

@@ -4,12 +4,16 @@ import shlex
 from collections.abc import Iterable
 
 from sharelens.output.terminal import visible
-from sharelens.source.request import Source
+from sharelens.parameters.times import time_text
+from sharelens.source.request import CutChoice, Source
 
 TAKE_SINGLE_FILES = frozenset(
     {"stalled", "pinned", "poison", "dlq", "overview", "timeline", "report", "evidence", "audit"}
 )
 """Commands with the options --group-configs and --broker-config."""
+TAKE_NO_CUT = frozenset({"audit", "records", "trace", "diff", "locate", "rebalances", "status"})
+TAKE_NO_OFFSETS = TAKE_NO_CUT | {"groups", "describe", "configurations"}
+"""Questions without --as-of, and those without --at-offset."""
 
 
 def command(source: Source, name: str, options: Iterable[str]) -> str:
@@ -36,6 +40,13 @@ def command(source: Source, name: str, options: Iterable[str]) -> str:
         words += [] if files.group_configs is None else [f"--group-configs={files.group_configs}"]
         words += [] if files.broker_config is None else [f"--broker-config={files.broker_config}"]
     return " ".join(_typed(word) for word in [*words, *options])
+
+
+def cut_options(name: str, cut: CutChoice) -> list[str]:
+    """The cut of an answer as options of a further question, as far as it takes them."""
+    moment = [] if cut.as_of_ms is None or name in TAKE_NO_CUT else [f"--as-of={time_text(cut.as_of_ms)}"]
+    places = {} if cut.at_offsets is None or name in TAKE_NO_OFFSETS else cut.at_offsets
+    return [*moment, *(f"--at-offset={partition}:{offset}" for partition, offset in sorted(places.items()))]
 
 
 def _typed(word: str) -> str:

@@ -1,6 +1,6 @@
 """The first screen of an incident: what is wrong now, the worst first, and one line a group."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from sharelens.output.layouts import Layout
 from sharelens.output.wording import counted, name, place
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.times import lasted
-from sharelens.questions.answers.command_lines import command
+from sharelens.questions.answers.command_lines import command, cut_options
 from sharelens.questions.answers.completeness import closing_line
 from sharelens.questions.answers.now import now_text
 from sharelens.questions.findings.finding import ERROR, FINDING, INFO, WARNING, finding_rows
@@ -60,7 +60,11 @@ def overview(
         UsageError: the evidence has none of the names, or --now lies before its last record.
     """
     read = signs(evidence, key_filter, cut, settings, min_duration_ms)
-    rows = finding_rows(findings(read, min_duration_ms), lambda question, words: command(source, question, words))
+
+    def ask(question: str, words: Iterable[str]) -> str:
+        return command(source, question, [*words, *cut_options(question, cut)])
+
+    rows = finding_rows(findings(read, min_duration_ms), ask)
     groups = _groups(read, min_duration_ms)
     counts = f"{_counts(rows)}{_short_ones(read, min_duration_ms)}"
     return Report(
