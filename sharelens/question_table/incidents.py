@@ -123,6 +123,7 @@ PINNED = replace(
     summary="Stalls that still last.",
     help="Stalls that last until the evidence was read (or at --as-of), the longest first.",
     examples=("sharelens pinned --lake ./lake --fail-on",),
+    rows={"": "sharelens.questions.stalled:PINNED_LAYOUT"},
     fixed={"still_only": True},
 )
 
