@@ -64,25 +64,23 @@ OVERVIEW = Question(
 
 TIMELINE = Question(
     name="timeline",
-    summary="What happened to a group, in the order of time.",
-    help="""What happened to a group, in the order of time: creations, resets and deletions, members and epochs, stalls,
+    summary="What happened to groups, in the order of time.",
+    help="""What happened to groups, in the order of time: creations, resets and deletions, members and epochs, stalls,
     gaps of the state log, and minute by minute archived, repeated and dead-lettered records. Of a streams group also
     topologies, rebalances with the tasks that moved, times in which it was not ready, and offsets that were reset.
     Each entry names the record that proves it.
 
-    --from and --to bound the times of the entries.
+    --from and --to bound the times of the entries. The last lines count the entries of each group.
     """,
     examples=(
         "sharelens timeline --lake ./lake --group orders-workers --from -1h",
+        "sharelens timeline --log-dir /var/kafka-copy --from 03:20 --to 03:40",
         "sharelens timeline --log-dir /var/kafka-copy --group orders-workers --topic orders:0",
     ),
     parameters=(*SOURCE, *DEAD_LETTER_TOPICS, *KEYS, *CUT, *NOW, *SPAN, MIN_DURATION, *SETTINGS_FILES, *OUTPUT),
     function="sharelens.questions.timelines.timeline:timeline",
     rows={"": "sharelens.questions.timelines.timeline:LAYOUT"},
-    rules=(
-        INTERVAL,
-        Needs((), ("groups",), "name the group with --group; `sharelens overview` lists those with findings"),
-    ),
+    rules=(INTERVAL,),
     reads=Reads.STATE_LOG_OR_GROUP_LOG,
 )
 
