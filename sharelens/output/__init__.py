@@ -15,6 +15,7 @@ from sharelens.output.cells import (
     number_column,
     number_text,
     shortened,
+    table_name,
     text_column,
     time_column,
 )
@@ -48,6 +49,7 @@ __all__ = [
     "say_warnings",
     "shortened",
     "show",
+    "table_name",
     "tell",
     "text_column",
     "time_column",

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from sharelens.groups.replay import is_of_types
 from sharelens.measures.settings.over_time import GroupSettings
-from sharelens.output import Answer, name_cell
+from sharelens.output import Answer, table_name
 from sharelens.output.layouts import Layout
 from sharelens.output.wording import counted
 from sharelens.parameters.filters import KeyFilter
@@ -90,7 +90,7 @@ def _totals(table: pa.Table, groups: Collection[str]) -> list[str]:
         return [f"entries: {entries_of.event_totals(table)}"]
     named = sorted(groups)
     lines = [
-        f"entries of {name_cell(group)}: {entries_of.event_totals(table.filter(pc.field('group_id') == group))}"
+        f"entries of {table_name(group)}: {entries_of.event_totals(table.filter(pc.field('group_id') == group))}"
         for group in named[:GROUPS_COUNTED]
     ]
     remaining_count = len(named) - len(lines)

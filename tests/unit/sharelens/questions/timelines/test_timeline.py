@@ -20,13 +20,13 @@ Timeline = Callable[..., tuple[list[dict[str, Any]], list[str]]]
 def timeline(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> Timeline:
     """Entries of the timeline of a scenario, and the lines about them."""
 
-    def asked(name: str, *words: str) -> tuple[list[dict[str, Any]], list[str]]:
+    def entries_and_notes(name: str, *words: str) -> tuple[list[dict[str, Any]], list[str]]:
         place = dataset(name) / "logs" if request.param == "--log-dir" else recorded_lake(name)
         assert main(["timeline", request.param, str(place), "-o", "json", *words]) == 0
         captured = capsys.readouterr()
         return json.loads(captured.out), captured.err.splitlines()
 
-    return asked
+    return entries_and_notes
 
 
 @pytest.mark.parametrize("name", ["dlq", "streams", "admin", "streams-basic"])
