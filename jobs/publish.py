@@ -13,6 +13,7 @@ from sharelens.lake.lake import Lake
 from sharelens.lake.parquet import DataFile, write_rows
 from sharelens.lake.slices import EVERY_RUN, SILVER, PartitionKey, slices
 from sharelens.lake.tables import TABLES
+from sharelens.shell import lake_command
 from state_model.topics import STATE_TOPIC
 
 PUBLICATION = scan.PUBLICATION
@@ -78,8 +79,8 @@ def ensure_checked(lake: Lake) -> None:
     if unchecked_tables:
         others_text = f" and {len(unchecked_tables) - 1} more" if len(unchecked_tables) > 1 else ""
         raise JobError(
-            f"{unchecked_tables[0]}{others_text} in {lake}: no check of the newest version; run `sharelens "
-            f"check --lake {lake}`"
+            f"{unchecked_tables[0]}{others_text} in {lake}: no check of the newest version; run "
+            f"`{lake_command('check', lake)}`"
         )
 
 

@@ -9,6 +9,7 @@ import click
 from jobs.commands.refusals import FINDINGS
 from jobs.commands.stages import SKIP
 from sharelens.cli.asking import parameters
+from sharelens.cli.moments import dated
 from sharelens.cli.options.common import LOCK_TIMEOUT, Duration, NewPath, Time, examples
 from sharelens.output import Shown, say, show
 from sharelens.question_table.shared import LAKE, OUTPUT, lake
@@ -91,7 +92,7 @@ def check(lake: str, shown: Shown, **params: Any) -> None:
             stale_ms=params["stale_after"] or limits.stale_ms,
             audit_blocks=_audit_blocks(params["audit_blocks"], limits.audit_blocks),
         ),
-        now_ms=params["now_ms"],
+        now_ms=dated({"moment": params["now_ms"]}, None)["moment"],
         lock_timeout_s=params["lock_timeout"],
     )
     with progress_bars() as progress:

@@ -1,6 +1,5 @@
 """The demo: each step prints its command."""
 
-import shlex
 import tempfile
 from importlib.resources import files
 from pathlib import Path
@@ -11,6 +10,7 @@ from sharelens.cli import live
 from sharelens.demo_data.packed import SUFFIX, unpack
 from sharelens.output import Shown, say, show
 from sharelens.parameters.filters import KeyFilter, parse_key_filter
+from sharelens.shell import shell_line
 from sharelens.source.request import CutChoice, Source
 from state_model.errors import UsageError
 
@@ -100,4 +100,4 @@ def busiest_record(states: pa.Table) -> live.RecordPlace | None:
 
 def _step(*words: str) -> None:
     say("")
-    say("$ sharelens " + shlex.join(words))
+    say("$ " + shell_line(["sharelens", *words]))

@@ -1,14 +1,15 @@
 """What a run reads, as options of the command line say it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from sharelens.cli.asking import parameters
+from sharelens.cli.moments import dated
 from sharelens.cli.options.common import Command, Size, Time, becomes
-from sharelens.parameters.times import Rounding
+from sharelens.parameters.times import Rounding, TimeOfDay
 from sharelens.question_table.shared import (
     BOOTSTRAP,
     CLUSTER,
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 class Reading:
     """The values of the options, under their names; without any a run reads the lake alone.
 
-    `until_ms`: only records with log times below it. `max_bytes`: about the most to fetch from a cluster in one run.
+    `until`: only records with log times below it, in epoch ms. `max_bytes`: about the most to fetch from a cluster in
+    one run.
     """
 
     log_dir: tuple[str, ...] = ()
@@ -40,7 +42,7 @@ class Reading:
     command_config: str | None = None
     user_topics: str | None = None
     max_bytes: int | None = None
-    until_ms: int | None = None
+    until: int | TimeOfDay | None = None
     cluster_id: str | None = None
     include_uncommitted: bool = False
     include_deleted: bool = False
@@ -87,6 +89,21 @@ class Reading:
             )
         return cluster.fetch
 
+    def until_ms(self, log_dirs: Sequence[str]) -> int | None:
+        """The moment below which log times lie; a time of day is the newest one in these log directories.
+
+        Raises:
+            SharelensError: they can't be read.
+        """
+        if not isinstance(self.until, TimeOfDay):
+            return self.until
+        from sharelens.source.request import Source
+        from sharelens.tables.ends import evidence_end_ms
+
+        source = Source(log_dirs=tuple(log_dirs), cluster_id=self.cluster_id, include_deleted=self.include_deleted)
+        until_ms: int = dated({"until": self.until}, evidence_end_ms(source) if log_dirs else None)["until"]
+        return until_ms
+
 
 NOTHING_TO_READ = Reading()
 READING = becomes(
@@ -101,7 +118,6 @@ READING = becomes(
     ),
     click.option(
         "--until",
-        "until_ms",
         type=Time(Rounding.UP),
         metavar="TIME",
         help="Ingest only records with log times before TIME.",

@@ -147,11 +147,12 @@ def _run_options(stages: tuple[str, ...], request: Request, fetch: "Fetch | None
 
     files = NO_SETTINGS_FILES if reading.settings is None else read_settings_folder(reading.settings)
     say_warnings(files.warnings)
+    log_dirs = log_directories(reading.log_dir)
     names = {} if reading.topic_names is None else read_topic_names(reading.topic_names)
     return RunOptions(
         lake=Lake(request.lake),
-        log_dirs=log_directories(reading.log_dir),
-        until_ms=reading.until_ms,
+        log_dirs=log_dirs,
+        until_ms=reading.until_ms(log_dirs),
         cluster_id=reading.cluster_id,
         include_uncommitted=reading.include_uncommitted,
         include_deleted=reading.include_deleted,

@@ -10,6 +10,7 @@ from sharelens.cli.options.common import becomes, examples, stacked
 from sharelens.cli.options.spark import SPARK, engine_settings, session_of
 from sharelens.output import Answer, Shown, by_importance, name_column, number_column, show, text_column
 from sharelens.question_table.shared import OUTPUT, lake
+from sharelens.shell import lake_command
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def _summary(done: "Upgraded", lake: str) -> str:
     if done.stage is not None:
         rebuild = f"tables are recomputed as by `run --rebuild {done.stage}`"
     if done.dry_run:
-        return f"{rebuild}; do it with `sharelens upgrade --lake {lake} --execute`"
+        return f"{rebuild}; do it with `{lake_command('upgrade', lake, '--execute')}`"
     published = "nothing to publish" if done.run_id is None else f"published as run {done.run_id}"
     return f"upgraded; {rebuild}; {published}"
 

@@ -36,6 +36,7 @@ from sharelens.lake.parquet import FILE_BYTES, DataFile, partition_values, write
 from sharelens.lake.slices import PartitionKey
 from sharelens.lake.tables import TABLES, Table
 from sharelens.measures.histories.settled import DAY_MS
+from sharelens.shell import lake_command
 from state_model.topics import UNKNOWN_CLUSTER
 
 STAGE, CUTS = "maintain", "maintain-cuts"
@@ -152,7 +153,7 @@ def _ensure_published(lake: Lake) -> None:
         ):
             raise JobError(
                 f"{name} in {lake} has unpublished versions; "
-                f"finish with `sharelens run --lake {lake} --log-dir DIR`, then again"
+                f"finish with `{lake_command('run', lake, '--log-dir', 'DIR')}`, then again"
             )
 
 

@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from sharelens.cli.interrupts import unwinding_on_sigterm
+from sharelens.cli.moments import dated, has_times_of_day
 from sharelens.cli.options import common as options
 from sharelens.output import Answer, FindingCounts, Form, Report, Shown, Stream, say, show, tell
 from sharelens.question_table import kinds
@@ -21,6 +22,7 @@ from sharelens.source.request import Source
 from state_model.errors import UsageError
 
 INCOMPLETE, FINDINGS, UNJUDGED = 1, 3, 4
+SOURCE = "source"
 SHOWN_BY: Mapping[str, str] = {"overview": "sharelens.cli.overview:show_overview"}
 """The function that shows the answer of a question in its own way; others are shown by `show_answer`."""
 SUBCOMMANDS: Mapping[str, str] = {"dlq": "sharelens.cli.dlq:plan"}
@@ -55,15 +57,32 @@ def parameters(*declared: Parameter) -> Callable[[options.Command], options.Comm
     def add(command: options.Command) -> options.Command:
         @functools.wraps(command)
         def gathered(*args: Any, **values: Any) -> Any:
+            values, composed = _dated(parts, values)
             part_values = {parameter.key: values.pop(parameter.key) for parameter in parts}
-            named_arguments = compose(parts, part_values, is_after_rules=False)
-            named_arguments |= compose(parts, part_values, is_after_rules=True)
-            close_with_command(named_arguments.get("source"))
+            early_values = compose(parts, part_values, composed, is_after_rules=False)
+            named_arguments = compose(parts, part_values, early_values, is_after_rules=True)
+            close_with_command(named_arguments.get(SOURCE))
             return command(*args, **named_arguments, **values)
 
         return options.stacked(gathered, [option(parameter) for parameter in declared])
 
     return add
+
+
+def _dated(declared: Iterable[Parameter], values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The values with moments in the place of times of day, and the source where it was composed for them."""
+    if not has_times_of_day(values):
+        return values, {}
+    of_source = [
+        replace(parameter, part_of=tuple(value for value in parameter.part_of if value.argument == SOURCE))
+        for parameter in declared
+    ]
+    composed = compose(of_source, values, is_after_rules=False)
+    if not composed:
+        return values, {}
+    from sharelens.tables.ends import evidence_end_ms
+
+    return dated(values, evidence_end_ms(composed[SOURCE])), composed
 
 
 def option(parameter: Parameter) -> Callable[[options.Command], options.Command]:
@@ -102,9 +121,10 @@ def _has_subcommand(name: str) -> bool:
     return True
 
 
-def _answer(question: Question, values: Mapping[str, Any]) -> None:
-    named_arguments = arguments(question, values)
-    close_with_command(named_arguments["source"])
+def _answer(question: Question, values: dict[str, Any]) -> None:
+    values, composed = _dated(question.parameters, values)
+    named_arguments = arguments(question, values, composed)
+    close_with_command(named_arguments[SOURCE])
     shown: Shown = named_arguments.pop("shown")
     counts_rows = values.get("fail_on") and question.count_findings
     surface = Surface(row_limit=None if counts_rows else shown.row_limit, is_text=shown.form is Form.TEXT)

@@ -24,6 +24,7 @@ from sharelens.question_table.shared import (
     SOURCE,
     SPAN,
 )
+from sharelens.shell import shell_word
 from sharelens.source.request import CutChoice, Source
 from state_model.errors import UsageError
 
@@ -91,7 +92,9 @@ def _target(out: str) -> Path | None:
     ensure_name(out, "--out")
     target = Path(out)
     if target.is_dir():
-        raise UsageError(f"--out: {out} is a directory; name a file in it, as in --out {target / 'report.html'}")
+        raise UsageError(
+            f"--out: {out} is a directory; name a file in it, as in --out {shell_word(str(target / 'report.html'))}"
+        )
     if not target.parent.is_dir():
         raise UsageError(f"--out: there is no directory {target.parent}; make it, or name another file")
     return target

@@ -9,6 +9,7 @@ import click
 
 from sharelens.cli.asking import parameters
 from sharelens.cli.options.common import NewPath, Seconds, examples
+from sharelens.kafka_formats.addresses import listeners
 from sharelens.output import Answer, Column, Shown, by_importance, name_cell, name_column, say, show, text_column
 from sharelens.output.wording import counted
 from sharelens.question_table.shared import OUTPUT
@@ -112,6 +113,7 @@ def workload(
         rate = DEFAULT_RATE
     if profile == "streams" and (topic is not None or checkpoints is not None):
         raise UsageError("the profile streams has its own topics and no share state: leave out --topic, --checkpoints")
+    listeners(bootstrap_server)
     options = _options(bootstrap_server, profile, (records, duration_s, rate), seed, topic, group)
     if profile == "streams":
         _run_streams(options, journal, kafka_libs)

@@ -1,7 +1,6 @@
 """Connections to the brokers of a cluster: requests of the library kafka-python, to several brokers at a time."""
 
 import logging
-import re
 import socket
 import time
 from collections.abc import Mapping, Sequence
@@ -14,14 +13,13 @@ from kafka.net.connection import KafkaConnection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
+from sharelens.kafka_formats.addresses import listeners
 from sharelens.kafka_live.command_config import PLAINTEXT, CommandConfig
 from sharelens.kafka_live.errors import ClusterError
 from sharelens.kafka_live.failures import LISTENER_HINT, explain, is_final
-from state_model.errors import UsageError
 
 CLIENT_ID = "sharelens"
 CONNECT_S = 5.0
-HIGHEST_PORT = 65_535
 LARGEST_RESPONSE_BYTES = 256 << 20
 """A broker sends the first batch of a response whole, however large."""
 GRACE_MS = 500
@@ -72,21 +70,6 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
             self.failure = error
 
 
-def _listeners(bootstrap_server: str) -> list[tuple[str, int]]:
-    """Hosts and ports of a list of addresses."""
-    listeners = []
-    for address in bootstrap_server.split(","):
-        host, _, port = address.strip().rpartition(":")
-        number = int(port) if re.fullmatch("[0-9]{1,5}", port) else 0
-        if not host or not 0 < number <= HIGHEST_PORT:
-            raise UsageError(
-                f"--bootstrap-server {bootstrap_server}: {address!r} is no HOST:PORT; give the address of a listener, "
-                "as localhost:9092"
-            )
-        listeners.append((host.strip("[]"), number))
-    return listeners
-
-
 class Connection:
     """Connections to the brokers of a cluster; `config`: how to connect.
 
@@ -126,7 +109,7 @@ class Connection:
 
     def _ensure_a_listener(self) -> None:
         """Raises ClusterError at once where no address of the list takes a connection: the library tries for long."""
-        for host, port in _listeners(self.bootstrap_server):
+        for host, port in listeners(self.bootstrap_server):
             try:
                 socket.create_connection((host, port), timeout=CONNECT_S).close()
                 return

@@ -70,12 +70,22 @@ class PartitionDirectory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadableFolder:
+    """A partition folder that can't be listed, or has a damaged file that its records depend on; `error`: one line."""
+
+    topic: str
+    partition: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirectory:
     """One log directory.
 
     `skipped`: folders that were left out and files that were ignored, each with the reason, for a person to read.
     `checkpoint_ms`: when the broker last wrote a checkpoint file (epoch ms), by the file's time; None: unknown.
     `high_watermarks`: those of the checkpoint by (topic, partition), of replicas without a folder here too.
+    `unreadable`: folders that are left out because they can't be read.
     """
 
     uri: str
@@ -86,6 +96,7 @@ class LogDirectory:
     skipped: tuple[str, ...]
     checkpoint_ms: int | None = None
     high_watermarks: Mapping[tuple[str, int], int] = field(default_factory=dict, compare=False)
+    unreadable: tuple[UnreadableFolder, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,12 +111,16 @@ class _Context:
 
 
 def scan_log_directory(
-    uri: str, *, include_deleted: bool = False, topics: Container[str] | None = None
+    uri: str,
+    *,
+    include_deleted: bool = False,
+    topics: Container[str] | None = None,
+    leaves_out_unreadable: bool = False,
 ) -> LogDirectory:
     """List a log directory; folders of topics outside `topics` are not opened.
 
     Raises LogDirectoryError, in one line, for what is missing, unreadable or no log directory, with the path to give
-    instead where that can be seen.
+    instead where that can be seen; with `leaves_out_unreadable` not for a single folder.
     """
     uri = filesystem.absolute(uri)
     files = filesystem.filesystem_of(uri)
@@ -122,7 +137,7 @@ def scan_log_directory(
         log_starts=checkpoints.read_partition_offsets(files, uri, text_files.LOG_START_CHECKPOINT),
         high_watermarks=checkpoints.read_partition_offsets(files, uri, text_files.HIGH_WATERMARK_CHECKPOINT),
     )
-    partitions, skipped = [], []
+    partitions, skipped, unreadable = [], [], []
     for entry in entries:
         folder = _classify(entry)
         if folder is None or (topics is not None and folder[0] not in topics):
@@ -135,9 +150,13 @@ def scan_log_directory(
         elif partition >= 1 << 31:
             skipped.append(f"{entry.name}: partition number too large")
         else:
-            partitions.append(
-                _scan_partition(context, entry.name, topic, partition, _STATUS.get(mark, "live"), skipped)
-            )
+            status = _STATUS.get(mark, "live")
+            try:
+                partitions.append(_scan_partition(context, entry.name, topic, partition, status, skipped))
+            except LogDirectoryError as error:
+                if not leaves_out_unreadable:
+                    raise
+                unreadable.append(UnreadableFolder(topic=topic, partition=partition, error=str(error)))
     return LogDirectory(
         uri=uri,
         source_id=context.source_id,
@@ -147,6 +166,7 @@ def scan_log_directory(
         skipped=tuple(skipped),
         checkpoint_ms=_checkpoint_ms(entries),
         high_watermarks=context.high_watermarks or {},
+        unreadable=tuple(unreadable),
     )
 
 

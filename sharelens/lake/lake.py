@@ -18,6 +18,7 @@ from sharelens.lake.snapshot import Snapshot, files_of
 from sharelens.lake.storage import Entry, Storage
 from sharelens.lake.tables import SCHEMA_VERSION, TABLES
 from sharelens.lake.transactions import LOG, Transactions, commit_path
+from sharelens.shell import lake_command
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -339,8 +340,8 @@ class Lake:
         try:
             yield
         except TableNotFoundError as error:
-            message = f"{self}: there is no table {table}; write it with `sharelens run --lake {self} --log-dir DIR`"
-            raise LakeError(message) from error
+            command = lake_command("run", self, "--log-dir", "DIR")
+            raise LakeError(f"{self}: there is no table {table}; write it with `{command}`") from error
         except (DeltaError, OSError, ValueError) as error:
             explained = self.storage.explained(error)
             if explained is not None:
@@ -385,7 +386,7 @@ class Lake:
         if snapshot.schema_version < SCHEMA_VERSION:
             raise LakeVersionError(
                 f"{snapshot.table} in {self} has schema version {snapshot.schema_version}, this sharelens reads "
-                f"{SCHEMA_VERSION}; see what it needs with `sharelens upgrade --lake {self} --dry-run`"
+                f"{SCHEMA_VERSION}; see what it needs with `{lake_command('upgrade', self, '--dry-run')}`"
             )
 
 

@@ -11,6 +11,7 @@ from sharelens.lake.errors import LakeError
 from sharelens.lake.lake import Lake
 from sharelens.lake.snapshot import Snapshot
 from sharelens.lake.tables import TABLES
+from sharelens.shell import lake_command
 
 PUBLICATION = "gold.publication"
 UNLISTED = (PUBLICATION, "gold.quality_result")
@@ -67,7 +68,8 @@ def open_lake(lake: Lake | str | os.PathLike[str]) -> Cut:
     else:
         rows = TABLES[PUBLICATION].schema.empty_table()
     if rows.num_rows == 0:
-        raise LakeError(f"{lake}: nothing was published yet; finish with `sharelens run --lake {lake} --log-dir DIR`")
+        command = lake_command("run", lake, "--log-dir", "DIR")
+        raise LakeError(f"{lake}: nothing was published yet; finish with `{command}`")
     newest = rows.sort_by([("run_id", "descending")]).slice(0, 1).to_pylist()[0]
     versions = {entry["table"]: entry["version"] for entry in newest["tables"]}
     cut = Cut(lake=lake, versions=versions, publication=newest)
@@ -84,7 +86,8 @@ def ensure_lake(lake: Lake) -> None:
     if not lake.storage.exists():
         raise LakeError(f"{lake} is not a directory; give the folder that `sharelens run --lake` wrote")
     if lake.storage.stat(f"{UPGRADE}/{UPGRADE_COMPLETE}") is not None:
-        raise LakeError(f"{lake}: an upgrade was cut off; finish it with `sharelens upgrade --lake {lake} --execute`")
+        command = lake_command("upgrade", lake, "--execute")
+        raise LakeError(f"{lake}: an upgrade was cut off; finish it with `{command}`")
     if not lake.is_lake():
         raise LakeError(
             f"{lake} holds no lake (no bronze/ingest_extent); give the folder that `sharelens run --lake` wrote"

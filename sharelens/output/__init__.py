@@ -26,6 +26,7 @@ from sharelens.output.cells import (
     number_column,
     number_text,
     shortened,
+    table_name,
     text_column,
     time_column,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "say_warnings",
     "shortened",
     "show",
+    "table_name",
     "tell",
     "text_column",
     "time_column",

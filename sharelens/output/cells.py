@@ -6,12 +6,21 @@ from dataclasses import replace
 from typing import TypeVar
 
 from sharelens.output.answers import Column, Row
-from sharelens.output.terminal import text_width, visible
+from sharelens.output.terminal import cut_in_the_middle, text_width, visible
 from sharelens.output.values import plain
 from sharelens.parameters.times import time_text
 
 UNKNOWN = "-"
 Item = TypeVar("Item")
+NAME_FIELDS = frozenset(
+    {
+        *("group_id", "topic", "topic_id", "dlq_topic", "log_topic", "resource", "subtopology_id"),
+        *("member_id", "client_id", "client_host", "process_id"),
+    }
+)
+"""Fields with names that users and their clients choose, of any length."""
+WIDEST_NAME = 100
+"""Columns that a name has in a table: the client ids of Kafka Streams fit, which end in a uuid and a thread's name."""
 
 
 def name_cell(text: object) -> str:
@@ -21,6 +30,17 @@ def name_cell(text: object) -> str:
     shown = visible(str(text))
     blurred = not shown or shown == UNKNOWN or '"' in shown or any(letter.isspace() for letter in shown)
     return '"' + shown.replace('"', '\\"') + '"' if blurred else shown
+
+
+def table_name(text: object) -> str:
+    """A name of a list in a cell, of at most WIDEST_NAME columns."""
+    return cut_in_the_middle(name_cell(text), WIDEST_NAME)
+
+
+def table_cell(column: Column, row: Row) -> str:
+    """The cell in a table, where a name does not widen the column beyond WIDEST_NAME: its middle is left out."""
+    cell = column.cell(row)
+    return cut_in_the_middle(cell, WIDEST_NAME) if column.fields and column.fields[0] in NAME_FIELDS else cell
 
 
 def number_text(value: object) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def write_rows(rows: Iterator[dict[str, object]], schema: "pa.Schema", form: Form, out: TextIO) -> None:
-    """Writes rows as one document (JSON, YAML), a line each (JSON lines) or a table (CSV)."""
+    """Writes rows as one document (JSON on one line, YAML), a line each (JSON lines) or a table (CSV), row by row."""
     rows = made_plain(rows, schema)
     match form:
         case Form.JSON:
@@ -43,12 +43,12 @@ def yaml_text(value: object) -> str:
 
 
 def _write_json(rows: Iterable[Row], out: TextIO) -> None:
-    first = True
+    """One line, so that the last line of stdout is the answer; row by row, so that memory is bounded."""
+    separator = "["
     for row in rows:
-        out.write("[\n " if first else ",\n ")
-        out.write(json_text(row))
-        first = False
-    out.write("[]\n" if first else "\n]\n")
+        out.write(separator + json_text(row))
+        separator = ", "
+    out.write("[]\n" if separator == "[" else "]\n")
 
 
 def _write_yaml(rows: Iterator[dict[str, object]], out: TextIO) -> None:

@@ -1,5 +1,7 @@
 """Words about groups and their members that answers and the report share."""
 
+from collections.abc import Callable
+
 from sharelens.output.wording import name
 
 
@@ -12,9 +14,9 @@ def not_ready_reason(topology_epoch: int | None, validated_topology_epoch: int) 
     return f"the topology of epoch {topology_epoch} is not yet validated"
 
 
-def member_name(member_id: str, client_id: str | None) -> str:
-    """`client(member)`, or the member's id alone where the log does not name its client."""
-    return name(member_id) if client_id is None else f"{name(client_id)}({name(member_id)})"
+def member_name(member_id: str, client_id: str | None, shown: Callable[[object], str] = name) -> str:
+    """`client(member)`, or the member's id alone where the log does not name its client; `shown`: the form of each."""
+    return shown(member_id) if client_id is None else f"{shown(client_id)}({shown(member_id)})"
 
 
 def task_name(subtopology_id: str, partition: int) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from sharelens.output.answers import Column, Row, Shown
-from sharelens.output.cells import UNKNOWN
+from sharelens.output.cells import UNKNOWN, table_cell
 from sharelens.output.terminal import text_width
 from sharelens.output.text import GAP, WIDTH_SAMPLE, aligned, padded, write_table
 
@@ -155,7 +155,7 @@ def _is_repeated(cell: str, above: str, column: Column) -> bool:
 
 
 def _cell(column: Column, row: Row, width: int) -> str:
-    return column.cell(row) if column.short is None else column.short(row, width)
+    return table_cell(column, row) if column.short is None else column.short(row, width)
 
 
 def _narrowed(column: Column, row: Row, width: int) -> str:

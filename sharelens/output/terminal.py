@@ -1,6 +1,7 @@
 """Text on a terminal: nothing in it moves the cursor, and its width in columns."""
 
 import unicodedata
+from itertools import accumulate, takewhile
 
 
 def visible(text: str) -> str:
@@ -30,6 +31,20 @@ def text_width(text: str) -> int:
     if text.isascii():
         return len(text)
     return sum(_letter_width(letter) for letter in text)
+
+
+def cut_in_the_middle(text: str, width: int) -> str:
+    """The text in at most so many columns of a terminal; of a wider one the middle is left out."""
+    if text_width(text) <= width:
+        return text
+    half = (width - 1) // 2
+    return f"{_beginning(text, half)}…{_beginning(text[::-1], half)[::-1]}"
+
+
+def _beginning(text: str, width: int) -> str:
+    """As many letters as fit into so many columns."""
+    widths = accumulate(map(_letter_width, text))
+    return "".join(letter for letter, end in zip(text, takewhile(lambda end: end <= width, widths), strict=False))
 
 
 def _letter_width(letter: str) -> int:

@@ -1,10 +1,11 @@
-"""The text form in a pipe or a file: every column in full, whatever the terminal."""
+"""The text form in a pipe or a file: every column in full, whatever the terminal, but for long names."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
 from sharelens.output.answers import Column, Row
+from sharelens.output.cells import table_cell
 from sharelens.output.terminal import text_width
 
 WIDTH_SAMPLE = 1000
@@ -14,7 +15,7 @@ GAP = "  "
 
 def write_table(rows: Iterator[Row], columns: Sequence[Column], none: str, out: TextIO) -> None:
     """Aligned columns; `none` where there is no row."""
-    lines = ([column.cell(row) for column in columns] for row in rows)
+    lines = ([table_cell(column, row) for column in columns] for row in rows)
     sample = list(itertools.islice(lines, WIDTH_SAMPLE))
     if not sample:
         out.write(f"{none}\n")

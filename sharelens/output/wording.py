@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from sharelens.output import name_cell
+from sharelens.output.terminal import cut_in_the_middle
 from sharelens.parameters.times import EPOCH, FIRST_MS, LAST_MS, time_text
 
 UNKNOWN = "–"
@@ -47,10 +48,8 @@ def name(text: object) -> str:
 
 
 def short(text: object, max_length: int = LONGEST_NAME) -> str:
-    """A name that fits into a chart: the middle of a long one is left out."""
-    shown = name(text)
-    half = (max_length - 1) // 2
-    return shown if len(shown) <= max_length else f"{shown[:half]}…{shown[-half:]}"
+    """A name in at most so many columns: the middle of a long one is left out."""
+    return cut_in_the_middle(name(text), max_length)
 
 
 def topic_name(topic: object, topic_id: object) -> str:

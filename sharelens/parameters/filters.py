@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sharelens.shell import shell_word
 from state_model.errors import UsageError
 
 TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}")
@@ -49,7 +50,7 @@ def parse_topic(text: str) -> TopicChoice:
         raise UsageError(f"--topic: {text!r} names no topic; type --topic NAME, --topic NAME:0,1 or --topic ID")
     if not colon:
         return TopicChoice(text=name)
-    example = f"--topic {name}:0,1"
+    example = f"--topic {shell_word(name)}:0,1"
     partitions = (
         parse_partition(number.strip(), option=f"--topic {text}", example=example) for number in numbers.split(",")
     )
@@ -77,7 +78,8 @@ def parse_partition_filter(group: str, topic: str, partition: int | None) -> Key
     choice = parse_topic(topic)
     if choice.partitions is None or len(choice.partitions) != 1:
         raise UsageError(
-            f"--topic: {topic!r} does not name one partition; add --partition N, or type --topic {choice.text}:N"
+            f"--topic: {topic!r} does not name one partition; add --partition N, or type "
+            f"--topic {shell_word(choice.text)}:N"
         )
     return KeyFilter(groups=frozenset([group]), topics=(choice,))
 

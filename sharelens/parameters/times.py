@@ -2,7 +2,7 @@
 
 import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 from enum import Enum
@@ -43,12 +43,63 @@ class Clock:
     zone: tzinfo | None = None
 
 
-def parse_time(text: str, *, option: str, rounding: Rounding = Rounding.DOWN, clock: Clock | None = None) -> int:
-    """Epoch milliseconds of a moment.
+@dataclass(frozen=True, slots=True)
+class TimeOfDay:
+    """A time of day as typed with an option; the end of the evidence says of which day it is.
+
+    `rounding`: of its moments. Without a zone in the clock it is one of UTC.
+    """
+
+    text: str
+    _: KW_ONLY
+    option: str
+    rounding: Rounding = Rounding.DOWN
+    clock: Clock = field(default_factory=Clock)
+
+    @property
+    def zone(self) -> tzinfo:
+        """The zone in which it is meant."""
+        return self.clock.zone or UTC
+
+    def last_until(self, moment_ms: int) -> int:
+        """The last such moment that is not after a moment, in epoch ms.
+
+        Raises:
+            UsageError: clocks of the zone skipped it.
+        """
+        moment = self._on_day_of(moment_ms)
+        return _milliseconds(moment if moment <= _moment(moment_ms) else self._on_day_of(moment_ms, -1), self.rounding)
+
+    def first_from(self, moment_ms: int) -> int:
+        """The first such moment that is not before a moment, in epoch ms; errors as above."""
+        moment = self._on_day_of(moment_ms)
+        return _milliseconds(moment if moment >= _moment(moment_ms) else self._on_day_of(moment_ms, 1), self.rounding)
+
+    def shown(self, moment_ms: int) -> str:
+        """A moment in the zone, as ISO-8601."""
+        return _moment(moment_ms).astimezone(self.zone).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def _on_day_of(self, moment_ms: int, days_later: int = 0) -> datetime:
+        match = TIME_OF_DAY.fullmatch(self.text)
+        assert match is not None
+        hour, minute, second = (int(part or 0) for part in match.groups()[:3])
+        microsecond = int((match[4] or "").ljust(6, "0"))
+        try:
+            day = _moment(moment_ms).astimezone(self.zone).replace(tzinfo=None, fold=0) + timedelta(days=days_later)
+        except OverflowError:
+            raise UsageError(f"{self.option}: {self.text!r} lies outside the years 1 to 9999; {TIME_FORMS}") from None
+        local = day.replace(hour=hour, minute=minute, second=second, microsecond=microsecond)
+        return _in_zone(local, self.text, self.option, self.zone)
+
+
+def parse_time(
+    text: str, *, option: str, rounding: Rounding = Rounding.DOWN, clock: Clock | None = None
+) -> int | TimeOfDay:
+    """A moment in epoch milliseconds, or a time of day.
 
     Args:
         text: ISO-8601 with a zone (`Z` or an offset), up to 16 digits of epoch milliseconds, `now`, a duration before
-            now (`-1h30m`), or a time of day: the last one that is not after now, of today or yesterday.
+            now (`-1h30m`), or a time of day (`03:29`).
         option: the name of the option, for error messages.
         rounding: DOWN where the bound is inclusive above, UP where it is half-open.
         clock: the present and the zone of --tz; None: the system's clock, no zone.
@@ -64,12 +115,18 @@ def parse_time(text: str, *, option: str, rounding: Rounding = Rounding.DOWN, cl
         return clock.now_ms
     if trimmed.startswith("-"):
         return _before_now(trimmed, option, clock)
-    time_of_day = TIME_OF_DAY.fullmatch(trimmed)
-    moment = _iso_time(trimmed, option, clock) if time_of_day is None else _last_time_of_day(time_of_day, option, clock)
+    if TIME_OF_DAY.fullmatch(trimmed):
+        return TimeOfDay(trimmed, option=option, rounding=rounding, clock=clock)
+    return _milliseconds(_iso_time(trimmed, option, clock), rounding)
+
+
+def _milliseconds(moment: datetime, rounding: Rounding) -> int:
     span = moment - EPOCH
-    if rounding is Rounding.UP:
-        return -(-span // MILLISECOND)
-    return span // MILLISECOND
+    return -(-span // MILLISECOND) if rounding is Rounding.UP else span // MILLISECOND
+
+
+def _moment(epoch_ms: int) -> datetime:
+    return EPOCH + timedelta(milliseconds=min(max(epoch_ms, FIRST_MS), LAST_MS))
 
 
 def _before_now(text: str, option: str, clock: Clock) -> int:
@@ -90,20 +147,6 @@ def _iso_time(text: str, option: str, clock: Clock) -> datetime:
         return _in_zone(moment, text, option, clock.zone)
     iso = text.replace(" ", "T", 1) if ":" in text else moment.isoformat()
     raise UsageError(f"{option}: {text!r} names no zone; for UTC type {option} {iso}Z, for another zone add --tz ZONE")
-
-
-def _last_time_of_day(match: re.Match[str], option: str, clock: Clock) -> datetime:
-    """The time of day on today's date in the clock's zone; on yesterday's if it is ahead today."""
-    zone = clock.zone or UTC
-    hour, minute, second = (int(part or 0) for part in match.groups()[:3])
-    microsecond = int((match[4] or "").ljust(6, "0"))
-    now = EPOCH + timedelta(milliseconds=clock.now_ms)
-    today = now.astimezone(zone).replace(tzinfo=None, fold=0)
-    today = today.replace(hour=hour, minute=minute, second=second, microsecond=microsecond)
-    moment = _in_zone(today, match[0], option, zone)
-    if moment > now:
-        moment = _in_zone(today - timedelta(days=1), match[0], option, zone)
-    return moment
 
 
 def _in_zone(local: datetime, text: str, option: str, zone: tzinfo) -> datetime:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from inspect import signature
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from sharelens.output import Answer, FindingCounts, Report, Stream
@@ -26,10 +27,13 @@ class Surface:
     is_text: bool = False
 
 
-def arguments(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
+def arguments(
+    command: Command, values: Mapping[str, Any], composed: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
     """The arguments that values become, by name; `values`: those of all parameters, by their keys.
 
-    What nobody typed and has no default is left out, so that a function's default counts.
+    What nobody typed and has no default is left out, so that a function's default counts. `composed`: arguments that
+    are made of their parts already.
 
     Raises:
         UsageError: values break a rule, or can't be read.
@@ -39,9 +43,9 @@ def arguments(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
         for parameter in command.parameters
         if not parameter.part_of and not parameter.effect and values[parameter.key] not in (None, ())
     }
-    early_values = compose(command.parameters, values, is_after_rules=False)
+    early_values = compose(command.parameters, values, composed, is_after_rules=False)
     command.check(values)
-    return {**typed, **early_values, **compose(command.parameters, values, is_after_rules=True)}
+    return {**typed, **early_values, **compose(command.parameters, values, early_values, is_after_rules=True)}
 
 
 @contextmanager
@@ -86,11 +90,17 @@ def _opened(question: Question, source: Source) -> "Tables":
     return evidence
 
 
-def compose(parameters: Iterable[Parameter], values: Mapping[str, Any], *, is_after_rules: bool) -> dict[str, Any]:
-    """The arguments that are made of parts, by name: those before or after the rules are checked."""
+def compose(
+    parameters: Iterable[Parameter],
+    values: Mapping[str, Any],
+    composed: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    is_after_rules: bool,
+) -> dict[str, Any]:
+    """The arguments that are made of parts, by name: those before or after the rules are checked, and `composed`."""
     parts: dict[Value, dict[str, Any]] = {}
     for parameter in parameters:
         for value in parameter.part_of:
-            if value.is_after_rules is is_after_rules:
+            if value.is_after_rules is is_after_rules and value.argument not in composed:
                 parts.setdefault(value, {})[parameter.key] = values[parameter.key]
-    return {value.argument: load(value.make)(**value_parts) for value, value_parts in parts.items()}
+    return {**composed, **{value.argument: load(value.make)(**parts_of) for value, parts_of in parts.items()}}

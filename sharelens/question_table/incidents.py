@@ -28,13 +28,15 @@ OVERVIEW = Question(
     resets, archived and repeated records, gaps in the evidence; each with the command that explains it. Then one line a
     group.
 
-    Recent is the hour before now; a larger lag than ten minutes ago (of a lake: than at an earlier publication) grows.
+    Recent is the hour before now, or before --as-of; a larger lag than ten minutes ago (of a lake: than at an earlier
+    publication) grows.
     """,
     examples=("sharelens overview --lake ./lake", "sharelens overview --log-dir /var/lib/kafka/data --watch 10s"),
     parameters=(
         *SOURCE,
         *DEAD_LETTER_TOPICS,
         *KEYS,
+        *CUT,
         *NOW,
         SHORTEST_STALL,
         *SETTINGS_FILES,
@@ -71,25 +73,23 @@ OVERVIEW = Question(
 
 TIMELINE = Question(
     name="timeline",
-    summary="What happened to a group, in the order of time.",
-    help="""What happened to a group, in the order of time: creations, resets and deletions, members and epochs, stalls,
+    summary="What happened to groups, in the order of time.",
+    help="""What happened to groups, in the order of time: creations, resets and deletions, members and epochs, stalls,
     gaps of the state log, and minute by minute archived, repeated and dead-lettered records. Of a streams group also
     topologies, rebalances with the tasks that moved, times in which it was not ready, and offsets that were reset.
     Each entry names the record that proves it.
 
-    --from and --to bound the times of the entries.
+    --from and --to bound the times of the entries. The last lines count the entries of each group.
     """,
     examples=(
         "sharelens timeline --lake ./lake --group orders-workers --from -1h",
+        "sharelens timeline --log-dir /var/kafka-copy --from 03:20 --to 03:40",
         "sharelens timeline --log-dir /var/kafka-copy --group orders-workers --topic orders:0",
     ),
     parameters=(*SOURCE, *DEAD_LETTER_TOPICS, *KEYS, *CUT, *NOW, *SPAN, MIN_DURATION, *SETTINGS_FILES, *OUTPUT),
     function="sharelens.questions.timelines.timeline:timeline",
     rows={"": "sharelens.questions.timelines.timeline:LAYOUT"},
-    rules=(
-        INTERVAL,
-        Needs((), ("groups",), "name the group with --group; `sharelens overview` lists those with findings"),
-    ),
+    rules=(INTERVAL,),
     reads=Reads.STATE_LOG_OR_GROUP_LOG,
 )
 
@@ -130,6 +130,7 @@ PINNED = replace(
     summary="Stalls that still last.",
     help="Stalls that last until the evidence was read (or at --as-of), the longest first.",
     examples=("sharelens pinned --lake ./lake --fail-on",),
+    rows={"": "sharelens.questions.stalled:PINNED_LAYOUT"},
     fixed={"still_only": True},
 )
 

@@ -39,7 +39,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """A moment, in epoch milliseconds."""
+    """A moment, in epoch milliseconds; a time of day becomes one when the end of the evidence is known."""
 
     value: ClassVar[type] = int
     rounding: Rounding = Rounding.DOWN

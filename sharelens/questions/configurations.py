@@ -15,6 +15,7 @@ from sharelens.output.wording import counted, listed
 from sharelens.parameters.times import time_text
 from sharelens.questions.answers.missing import damaged_metadata
 from sharelens.questions.answers.shape import CLUSTER_ID
+from sharelens.shell import lake_command
 from sharelens.source.request import Source
 from sharelens.tables.opening import open_cut
 from state_model.columnar.schemas import column
@@ -111,7 +112,7 @@ def _lake_history(source: Source) -> tuple[str | None, MetadataHistory]:
     if history is None:
         raise SharelensError(
             f"no record of {METADATA_TOPIC} in {evidence.place}: every controller and broker has the folder "
-            f"{METADATA_TOPIC}-0; copy it, then `sharelens run --lake {source.lake} --log-dir` the folder around it"
+            f"{METADATA_TOPIC}-0; copy it, then `{lake_command('run', source.lake)} --log-dir` the folder around it"
         )
     return evidence.cluster_id, history
 

@@ -1,6 +1,7 @@
 """Stalls of share partitions: since when, at which record, and possible causes."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -110,7 +111,7 @@ class StallRows:
         return answer(
             evidence,
             self._listing.table(),
-            LAYOUT,
+            PINNED_LAYOUT if self._still_only else LAYOUT,
             totals="\n".join([*lines, SAME]),
             warnings=(
                 *self._scoped.warnings,
@@ -199,3 +200,9 @@ LAYOUT = Layout(
     important="GROUP TOPIC PARTITION KIND SINCE SECONDS FIRST-INCOMPLETE UNTIL STATE START-OFFSET END-OFFSET "
     "LAST-STATE-WRITE",
 )
+PINNED_LAYOUT = replace(
+    LAYOUT,
+    important="GROUP TOPIC PARTITION FIRST-INCOMPLETE STATE SECONDS KIND SINCE START-OFFSET END-OFFSET "
+    "LAST-STATE-WRITE",
+)
+"""Of stalls that last: UNTIL is empty in every row."""

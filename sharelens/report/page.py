@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 
 import jinja2
@@ -13,7 +13,7 @@ from sharelens.measures.stalls.intervals import MIN_DURATION_MS
 from sharelens.output import Answer
 from sharelens.output.wording import counted, moment, name, number, place
 from sharelens.parameters.times import duration_text, lasted, time_text
-from sharelens.questions.answers.command_lines import command
+from sharelens.questions.answers.command_lines import command, cut_options
 from sharelens.questions.answers.share_partitions import Key
 from sharelens.questions.life import counts_of
 from sharelens.report import bands, colours, figures, holdings, lives, sheets
@@ -53,7 +53,7 @@ def build(gathered: Gathered, source: Source, written_ms: int) -> Page:
         scope=_scope(gathered),
         facts=_facts(gathered),
         written=f"Written {moment(written_ms)} UTC, {lasted(age_ms)} after the cut.",
-        findings=findings(gathered, anchors, lambda question, words: command(source, question, words)),
+        findings=findings(gathered, anchors, line.asking),
         tiles=tiles(gathered),
         sections=_sections(gathered, line, anchors, [sheet for _, sheet in traces]),
         version=__version__,
@@ -70,8 +70,8 @@ class _Commands:
     """Command lines for details that the page omits, for the same evidence and cut."""
 
     def __init__(self, source: Source, gathered: Gathered) -> None:
-        self._source = source
-        key_filter, cut, span = gathered.question.key_filter, gathered.question.cut, gathered.question.span
+        self._source, self._cut = source, gathered.question.cut
+        key_filter, span = gathered.question.key_filter, gathered.question.span
         filters = [f"--group={group}" for group in sorted(key_filter.groups)]
         filters += [
             f"--topic={topic.text}" + (":" + ",".join(map(str, sorted(topic.partitions))) if topic.partitions else "")
@@ -80,15 +80,18 @@ class _Commands:
         filters += [f"--partition={partition}" for partition in sorted(key_filter.partitions)]
         letter_topics = [f"--dlq-topic={topic}" for topic in source.dlq_topics]
         letter_topics += [] if source.dlq_prefix is None else [f"--dlq-prefix={source.dlq_prefix}"]
-        as_of = [] if cut.as_of_ms is None else [f"--as-of={time_text(cut.as_of_ms)}"]
-        as_of += [f"--at-offset={partition}:{offset}" for partition, offset in sorted((cut.at_offsets or {}).items())]
         bounds = [] if span.from_ms is None else [f"--from={time_text(span.from_ms)}"]
         bounds += [] if span.to_ms is None else [f"--to={time_text(span.to_ms)}"]
         least_ms = gathered.question.least_stall_ms
         least = [] if least_ms == MIN_DURATION_MS else [f"--min-duration={duration_text(least_ms)}"]
         self._options = {
-            "filters": filters, "letter_topics": letter_topics, "cut": as_of, "span": bounds, "least": least,
+            "filters": filters, "letter_topics": letter_topics, "span": bounds, "least": least,
+            "cut": cut_options("report", self._cut),
         }  # fmt: skip
+
+    def asking(self, question: str, words: Iterable[str]) -> str:
+        """A question with these options, at the cut of the report."""
+        return command(self._source, question, [*words, *cut_options(question, self._cut)])
 
     def of(self, question: str) -> str:
         """The question that a part of the page answers, with the parameters of the report that it takes."""

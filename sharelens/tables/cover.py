@@ -14,6 +14,7 @@ class StatePartitionCover:
     Offsets are those of the state topic's log; `end_offset_exclusive` is where the evidence ends. Times are
     log times (None: no record held). `held_back` counts offsets at or above the high watermark that were left out,
     `unreadable_bytes` those of an append in progress behind the last complete batch.
+    `unreadable`: why no record of it could be read; empty where its folder can be read.
     `closed_gates`: tables of the lake with a closed quality gate, each with its unmet expectations; empty when none is.
     `dropped_ms`: by group of tables (`--retain`) the log time before which upkeep dropped rows.
     """
@@ -30,6 +31,7 @@ class StatePartitionCover:
     losses: tuple[Loss, ...] = ()
     unreadable_bytes: int = 0
     closed_gates: str = ""
+    unreadable: str = ""
     dropped_ms: Mapping[str, int] = field(default_factory=dict)
 
     def row(self) -> dict[str, str | int | None]:

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -93,13 +92,6 @@ def test_a_span_bounds_the_entries(capsys: pytest.CaptureFixture[str]) -> None:
     assert [row for row in before + after if row["event"] in points] == [
         row for row in entries if row["event"] in points
     ]
-
-
-def test_it_needs_a_group(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    with pytest.raises(SystemExit) as stop:
-        raise SystemExit(main(["timeline", "--log-dir", str(tmp_path)]))
-    assert stop.value.code == 2
-    assert "--group" in capsys.readouterr().err
 
 
 def test_gaps_have_the_time_of_the_first_record_behind_them(capsys: pytest.CaptureFixture[str]) -> None:

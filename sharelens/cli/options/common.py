@@ -9,7 +9,16 @@ from typing import Any
 
 import click
 
-from sharelens.parameters.times import SECOND_MS, Clock, Rounding, duration_text, parse_duration, parse_time, parse_zone
+from sharelens.parameters.times import (
+    SECOND_MS,
+    Clock,
+    Rounding,
+    TimeOfDay,
+    duration_text,
+    parse_duration,
+    parse_time,
+    parse_zone,
+)
 from state_model.errors import UsageError
 
 Command = Callable[..., None]
@@ -18,17 +27,17 @@ CLOCK = "sharelens.clock"
 BYTE_UNITS = {"": 1, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
-class Time(click.ParamType[int]):
-    """A moment, as `parse_time` reads it. All times of a command line have the same now."""
+class Time(click.ParamType[int | TimeOfDay]):
+    """A moment or a time of day, as `parse_time` reads it. All times of a command line have the same now."""
 
     name = "time"
 
     def __init__(self, rounding: Rounding = Rounding.DOWN) -> None:
         self.rounding = rounding
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Epoch milliseconds; UsageError with the line to type."""
-        if isinstance(value, int):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | TimeOfDay:
+        """Epoch milliseconds or a time of day; UsageError with the line to type."""
+        if isinstance(value, int | TimeOfDay):
             return value
         clock = None if ctx is None else ctx.meta.setdefault(CLOCK, Clock())
         return parse_time(str(value), option=_option(param, "--as-of"), rounding=self.rounding, clock=clock)
@@ -107,7 +116,8 @@ def time_zone_option() -> click.Option:
         is_eager=True,
         expose_value=False,
         callback=_set_clock,
-        help="Zone of times without a zone, such as 03:29: Europe/Berlin, +02:00, local  [default: UTC]",
+        help="Zone of times without a zone, such as 03:29 (the newest one in the evidence): Europe/Berlin, +02:00, "
+        "local  [default: UTC]",
     )
 
 

@@ -1,15 +1,18 @@
 """Command lines that ask a question of the same evidence."""
 
-import shlex
 from collections.abc import Iterable
 
-from sharelens.output.terminal import visible
-from sharelens.source.request import Source
+from sharelens.parameters.times import time_text
+from sharelens.shell import option_words, shell_line
+from sharelens.source.request import CutChoice, Source
 
 TAKE_SINGLE_FILES = frozenset(
     {"stalled", "pinned", "poison", "dlq", "overview", "timeline", "report", "evidence", "audit"}
 )
 """Commands with the options --group-configs and --broker-config."""
+TAKE_NO_CUT = frozenset({"audit", "records", "trace", "diff", "locate", "rebalances", "status"})
+TAKE_NO_OFFSETS = TAKE_NO_CUT | {"groups", "describe", "configurations"}
+"""Questions without --as-of, and those without --at-offset."""
 
 
 def command(source: Source, name: str, options: Iterable[str]) -> str:
@@ -18,13 +21,13 @@ def command(source: Source, name: str, options: Iterable[str]) -> str:
     `options` are whole words (`--group=NAME`), so that a name that begins with a dash stays a value.
     """
     words = ["sharelens", *name.split()]
-    words += ["--lake", source.lake] if source.lake is not None else []
+    words += option_words("--lake", source.lake) if source.lake is not None else ()
     if source.live is not None:
         address = source.live.address
         words += ["--bootstrap-server", address.bootstrap_server]
         words += [] if address.config_file is None else [f"--command-config={address.config_file}"]
     for directory in () if source.live is not None else source.log_dirs:
-        words += ["--log-dir", directory]
+        words += option_words("--log-dir", directory)
     words += [f"--cluster-id={source.cluster_id}"] if source.cluster_id is not None else []
     words += ["--include-uncommitted"] if source.include_uncommitted and name != "audit" else []
     words += ["--include-deleted"] if source.include_deleted else []
@@ -35,11 +38,11 @@ def command(source: Source, name: str, options: Iterable[str]) -> str:
     if files is not None and name in TAKE_SINGLE_FILES:
         words += [] if files.group_configs is None else [f"--group-configs={files.group_configs}"]
         words += [] if files.broker_config is None else [f"--broker-config={files.broker_config}"]
-    return " ".join(_typed(word) for word in [*words, *options])
+    return shell_line([*words, *options])
 
 
-def _typed(word: str) -> str:
-    """One word for a shell; letters that don't print go into its $'…' form."""
-    if word.isprintable():
-        return shlex.quote(word)
-    return "$'" + visible(word).replace("'", "\\'") + "'"
+def cut_options(name: str, cut: CutChoice) -> list[str]:
+    """The cut of an answer as options of a further question, as far as it takes them."""
+    moment = [] if cut.as_of_ms is None or name in TAKE_NO_CUT else [f"--as-of={time_text(cut.as_of_ms)}"]
+    places = {} if cut.at_offsets is None or name in TAKE_NO_OFFSETS else cut.at_offsets
+    return [*moment, *(f"--at-offset={partition}:{offset}" for partition, offset in sorted(places.items()))]

@@ -126,10 +126,12 @@ def evidence_line(cover: Sequence[StatePartitionCover], incomplete: int = 0) -> 
     unreadable_bytes = sum(part.unreadable_bytes for part in cover)
     tail = f"; {unreadable_bytes} unreadable bytes at the end" if unreadable_bytes else ""
     rows = f"; {incomplete} rows not complete" if incomplete else ""
+    unreadable = "".join(f"; left out: {part.unreadable}" for part in cover if part.unreadable)
     gates = next((f"; closed gates: {part.closed_gates}" for part in cover if part.closed_gates), "")
     return (
         f"evidence: {len(cover)} state partitions, {time_text(first)} to {time_text(last)}; "
-        f"gaps {gaps}, quarantined {quarantined}, held back {held_back}{tail}{rows}{dropped_text(cover)}{gates}"
+        f"gaps {gaps}, quarantined {quarantined}, held back {held_back}{tail}{unreadable}{rows}"
+        f"{dropped_text(cover)}{gates}"
     )
 
 

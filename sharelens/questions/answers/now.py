@@ -40,10 +40,12 @@ def now_at(evidence: Tables, cut: CutChoice) -> Now:
 
 
 def now_text(evidence: Tables, now_ms: int) -> str:
-    """Now, and how much earlier the evidence ends, for the last line of an answer."""
+    """Now, and how much earlier the evidence ends, or the moment of a cut, for the last line of an answer."""
     last_ms = evidence_times(evidence)[1]
     if last_ms is None:
         return f"now {time_text(now_ms)}"
-    if now_ms <= last_ms:
+    if now_ms < last_ms:
+        return f"as of {time_text(now_ms)}"
+    if now_ms == last_ms:
         return f"now {time_text(now_ms)}, by the last record: --now TIME names a later moment"
     return f"now {time_text(now_ms)}, {lasted(now_ms - last_ms)} after the last record"

@@ -1,6 +1,6 @@
 """The first screen of an incident: what is wrong now, the worst first, and one line a group."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from sharelens.output.layouts import Layout
 from sharelens.output.wording import counted, name, place
 from sharelens.parameters.filters import KeyFilter
 from sharelens.parameters.times import lasted
-from sharelens.questions.answers.command_lines import command
+from sharelens.questions.answers.command_lines import command, cut_options
 from sharelens.questions.answers.completeness import closing_line
 from sharelens.questions.answers.now import now_text
 from sharelens.questions.findings.judged import judged
@@ -67,7 +67,11 @@ def overview(
     thresholds = Thresholds(settings=settings, min_duration_ms=min_duration_ms)
     read = signs(evidence, key_filter, cut, settings, min_duration_ms)
     verdict = judged(read, thresholds)
-    rows = finding_rows(verdict.findings, lambda question, words: command(source, question, words))
+
+    def ask(question: str, words: Iterable[str]) -> str:
+        return command(source, question, [*words, *cut_options(question, cut)])
+
+    rows = finding_rows(verdict.findings, ask)
     groups = _groups(read, thresholds)
     counts = f"{_counts(verdict)}{_short_ones(read, thresholds)}"
     return Report(

@@ -14,7 +14,7 @@ from sharelens.groups.replay import Partitions
 from sharelens.groups.schemas import GROUP_VALUES, INITIALIZED, MARKS, MEMBER_VALUES, TOPIC_PARTITIONS
 from sharelens.measures.schemas import LAG
 from sharelens.measures.topics.file_ends import EndOffsets
-from sharelens.output import Answer, Column, Row, name_cell, number_text
+from sharelens.output import Answer, Column, Row, name_cell, number_text, table_name
 from sharelens.output.layouts import Layout
 from sharelens.questions.answers.completeness import check_cut, prefix_of, times
 from sharelens.questions.answers.missing import unknown_ends
@@ -170,7 +170,7 @@ def _assignment_cell(row: Row) -> str:
     """`topic:0,1;topic:2`, as the tool prints it."""
     partitions = row["assigned_partitions"]
     assert isinstance(partitions, list)
-    texts = (f"{name_cell(of['topic'] or of['topic_id'])}:{','.join(map(str, of['partitions']))}" for of in partitions)
+    texts = (f"{table_name(of['topic'] or of['topic_id'])}:{','.join(map(str, of['partitions']))}" for of in partitions)
     return ";".join(texts) or number_text(None)
 
 

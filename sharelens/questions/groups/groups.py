@@ -10,7 +10,7 @@ from sharelens.evidence.conditions import filter_rows
 from sharelens.groups import summary as measure
 from sharelens.groups.replay import SHARE_TYPES, is_of_types
 from sharelens.groups.schemas import SHARE
-from sharelens.output import Answer, Column, Row, name_cell, number_text, shortened
+from sharelens.output import Answer, Column, Row, number_text, shortened, table_name
 from sharelens.output.layouts import Layout
 from sharelens.output.wording import listed
 from sharelens.parameters.times import time_text
@@ -84,7 +84,7 @@ def _short_members(row: Row, width: int) -> str:
 
 
 def _member_text(member: Mapping[str, Any]) -> str:
-    return f"{name_cell(member['client_id'])}@{name_cell(member['client_host'])}"
+    return f"{table_name(member['client_id'])}@{table_name(member['client_host'])}"
 
 
 LAYOUT = Layout(

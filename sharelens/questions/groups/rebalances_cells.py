@@ -6,14 +6,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.output import UNKNOWN, Column, Row, heading, shortened
+from sharelens.output import UNKNOWN, Column, Row, heading, shortened, table_name
 from sharelens.output.group_words import member_name
 from sharelens.output.wording import counted
 
 
 def member_text(member: Mapping[str, Any]) -> str:
     """The name of a member in a list of members."""
-    return member_name(member["member_id"], member["client_id"])
+    return member_name(member["member_id"], member["client_id"], table_name)
 
 
 def movement_text(move: Mapping[str, Any]) -> str:

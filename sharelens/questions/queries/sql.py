@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import chain, count
 from typing import Any
 
@@ -16,7 +17,7 @@ import pyarrow.dataset as ds
 from sharelens.lake.bounded_scan import BoundedDataset
 from sharelens.lake.scan import Cut
 from sharelens.lake.tables import TABLES
-from sharelens.output import Stream
+from sharelens.output import Stream, name_cell
 from sharelens.tables.lakes.published import readable
 from state_model.errors import SharelensError, UsageError
 
@@ -26,6 +27,8 @@ AS_SPARK = "CREATE MACRO explode(items) AS unnest(items)"
 """Spark's name for it, so that one text suits both engines."""
 SHOW_TABLES = re.compile(r"\s*show\s+(all\s+)?tables\s*;?\s*", re.IGNORECASE)
 """Answered from the documented names: the engines list views of their own beside them."""
+UNKNOWN_TABLE = re.compile(r'Table with name "?(.*?)"? does not exist')
+"""How DuckDB says so; it then suggests catalogues of its own."""
 LOCKS = (
     "SET enable_external_access = false",
     "SET autoinstall_known_extensions = false",
@@ -156,8 +159,8 @@ def _plain_errors() -> Iterator[None]:
         yield
     except duckdb.CatalogException as error:
         message = _first_line(error)
-        remedy = "; `sharelens tables --lake DIR` lists the tables" if "Table with name" in message else ""
-        raise UsageError(f"sql: {message}{remedy}") from error
+        unknown = UNKNOWN_TABLE.search(message)
+        raise UsageError(f"sql: {message if unknown is None else unknown_table(unknown[1])}") from error
     except (
         duckdb.ParserException,
         duckdb.BinderException,
@@ -168,6 +171,18 @@ def _plain_errors() -> Iterator[None]:
         raise SharelensError(f"sql: {_first_line(error)}; narrow the query, or raise --memory and --spill") from error
     except (duckdb.Error, pa.ArrowException) as error:
         raise SharelensError(f"sql: {_first_line(error)}") from error
+
+
+def unknown_table(name: str) -> str:
+    """The error about a table that a query names, with the names of tables of a lake that are like it."""
+    names_of: dict[str, list[str]] = {}
+    for table in TABLES:
+        names_of.setdefault(table.partition(".")[2], []).append(table)
+    short = name.rpartition(".")[2].lower()
+    alike = [short] if short in names_of else get_close_matches(short, names_of)
+    meant = ", ".join(table for each in alike for table in names_of[each])
+    suggestion = f"did you mean {meant}? " if meant else ""
+    return f"no table {name_cell(name)}; {suggestion}`sharelens tables --lake DIR` lists the tables"
 
 
 def ensure_one_select(query: str) -> None:

@@ -1,16 +1,21 @@
-"""What happened to a group, in the order of time: one list from all logs, each entry with the record that proves it.
+"""What happened to groups, in the order of time: one list from all logs, each entry with the record that proves it.
 
 Resets, creations and deletions, members, epochs, stalls, gaps of the state log, and archived, repeated and
 dead-lettered records, minute by minute. Times are those of the writers: of the share coordinator, of the group
 coordinator and of the broker.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sharelens.groups.replay import is_of_types
 from sharelens.measures.settings.over_time import GroupSettings
-from sharelens.output import Answer
+from sharelens.output import Answer, table_name
 from sharelens.output.layouts import Layout
+from sharelens.output.wording import counted
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.completeness import check_beginning, closing_line
 from sharelens.questions.answers.measured import Scope, scope
@@ -28,6 +33,10 @@ from sharelens.tables.known_groups import streams_groups
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_dead_letters, read_group_records, read_offset_commits
 from sharelens.tables.where import Span
+from state_model.streams.records import STREAMS_TYPES
+
+GROUPS_COUNTED = 100
+"""Of so many groups the entries are counted in words."""
 
 
 def timeline(
@@ -38,12 +47,12 @@ def timeline(
     Raises:
         UsageError: the evidence has none of the names.
     """
-    of_streams = streams_groups(evidence, key_filter.groups)
+    of_streams = _streams_groups(evidence, key_filter)
     scoped = scope(evidence, key_filter, cut, of_streams)
     now_ms, span = now_of(evidence, cut), up_to_cut(span, cut)
     stalling = stall_stream(scoped, span, settings, now_ms, min_duration_ms=min_duration_ms)
     groups = frozenset(scoped.places.column("group_id").unique().to_pylist())
-    records = read_group_records(evidence, groups | of_streams)
+    records = read_group_records(evidence, None if key_filter.keeps_all else groups | of_streams)
     commits = read_offset_commits(evidence, of_streams) if of_streams else None
     entries = [
         *entries_of.life_entries(event_rows(scoped)),
@@ -52,19 +61,40 @@ def timeline(
         *(entry for rows in stalling for entry in entries_of.stall_entries(long_enough(rows, min_duration_ms))),
         *_archived(scoped, cut, span, settings),
         *_redelivered(scoped, span),
-        *_dead_letters(evidence, key_filter, groups),
+        *_dead_letters(evidence, key_filter, None if key_filter.keeps_all else groups),
         *gap_entries(evidence, scoped.places, scoped.cut),
     ]
     names = evidence.names({entry["topic_id"] for entry in entries if entry["topic_id"] is not None})
     table = entries_of.timeline_table(entries, names, span)
-    totals = f"entries: {entries_of.event_totals(table)}"
+    totals = _totals(table, {*groups, *of_streams, *table.column("group_id").to_pylist()})
     return Answer(
         table=table,
-        columns=LAYOUT.columns(),
-        summary=f"{totals}\n{closing_line(evidence)}; {now_text(evidence, now_ms)}",
+        columns=(LAYOUT if len(totals) == 1 else SEVERAL_GROUPS).columns(),
+        summary="\n".join([*totals, f"{closing_line(evidence)}; {now_text(evidence, now_ms)}"]),
         warnings=(*scoped.warnings, *check_beginning(evidence, span.from_ms, now_ms)),
         none="nothing happened",
     )
+
+
+def _streams_groups(evidence: Tables, key_filter: KeyFilter) -> frozenset[str]:
+    """The streams groups that the filter selects; it selects none where it only names topics."""
+    if not key_filter.keeps_all:
+        return streams_groups(evidence, key_filter.groups)
+    records = read_group_records(evidence, None)
+    return frozenset(records.filter(is_of_types(records, STREAMS_TYPES)).column("group_id").to_pylist())
+
+
+def _totals(table: pa.Table, groups: Collection[str]) -> list[str]:
+    """How many entries of each event: a line, or of several groups one for each."""
+    if len(groups) <= 1:
+        return [f"entries: {entries_of.event_totals(table)}"]
+    named = sorted(groups)
+    lines = [
+        f"entries of {table_name(group)}: {entries_of.event_totals(table.filter(pc.field('group_id') == group))}"
+        for group in named[:GROUPS_COUNTED]
+    ]
+    remaining_count = len(named) - len(lines)
+    return [*lines, f"... {counted(remaining_count, 'more group')}"] if remaining_count else lines
 
 
 def _archived(scoped: Scope, cut: CutChoice, span: Span, settings: GroupSettings) -> Iterator[entries_of.Entry]:
@@ -81,7 +111,7 @@ def _redelivered(scoped: Scope, span: Span) -> Iterator[entries_of.Entry]:
     return sums.entries(sums.table())
 
 
-def _dead_letters(evidence: Tables, key_filter: KeyFilter, groups: frozenset[str]) -> Iterator[entries_of.Entry]:
+def _dead_letters(evidence: Tables, key_filter: KeyFilter, groups: frozenset[str] | None) -> Iterator[entries_of.Entry]:
     """Dead letters minute by minute; their headers name topics, so a filter by topic leaves them out."""
     if key_filter.topics or key_filter.partitions:
         return iter(())
@@ -103,3 +133,7 @@ LAYOUT = Layout(
     sentences="text",
     important="AT EVENT TEXT TOPIC PARTITION RECORDS GROUP LOG-OFFSET LOG-PARTITION LOG-TOPIC",
 )
+SEVERAL_GROUPS = replace(
+    LAYOUT, important="AT GROUP EVENT TEXT TOPIC PARTITION RECORDS LOG-OFFSET LOG-PARTITION LOG-TOPIC"
+)
+"""As LAYOUT, where entries are about several groups."""

@@ -8,6 +8,12 @@ from sharelens.tables.reading import read_topic_batches, read_topic_extents
 PRUNED, BEYOND_END = "pruned", "beyond_end"
 
 
+def topic_end(evidence: Tables, topic_id: str, partition: int) -> int | None:
+    """The offset behind the last record of a topic partition; None: the evidence doesn't say it."""
+    extents = read_topic_extents(evidence, [(topic_id, partition)]).to_pylist()
+    return None if not extents else extents[0]["end_offset"]
+
+
 def what_offset_holds(evidence: Tables, topic_id: str, partition: int, offset: int) -> str | None:
     """A word of sharelens.measures.topics.offset_kinds, PRUNED or BEYOND_END; None when the evidence has nothing of the
     partition.

@@ -42,8 +42,8 @@ from sharelens.questions.traces.events import (
     turning_rows,
     words,
 )
-from sharelens.questions.traces.topic_offsets import what_offset_holds
-from sharelens.questions.traces.verdict import verdict
+from sharelens.questions.traces.topic_offsets import BEYOND_END, topic_end, what_offset_holds
+from sharelens.questions.traces.verdict import TOPIC_END, verdict
 from sharelens.questions.traces.vocabulary import NEVER_KNOWN
 from sharelens.tables.dlq_filter import DeadLetterFilter
 from sharelens.tables.misplaced import misplaced_places, place_of
@@ -191,8 +191,12 @@ def _story(evidence: Tables, scalars: pa.Table, ranges: pa.Table, offset: int, *
         return [row | ELSEWHERE for row in rows]
     newest = next((row["outcome"] for row in reversed(rows) if row["outcome"] is not None), None)
     start = pc.min(scalars.filter(pc.greater_equal(scalars.column("start_offset"), 0)).column("start_offset")).as_py()
-    if newest in NEEDS_NO_REASON or start is None or offset < start:
+    if newest in NEEDS_NO_REASON or (start is not None and offset < start):
         return [row | {"offset_holds": None} for row in rows]
+    if start is None:  # runs read no headers for it
+        end = topic_end(evidence, place["topic_id"], place["partition"])
+        holds = BEYOND_END if end is not None and offset >= end else None
+        return [row | {"offset_holds": holds, TOPIC_END: end} for row in rows]
     holds = what_offset_holds(evidence, place["topic_id"], place["partition"], offset)
     return [row | {"offset_holds": holds} for row in rows]
 

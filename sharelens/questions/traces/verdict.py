@@ -19,6 +19,13 @@ WHY: Mapping[str | None, str] = {
     BEYOND_END: "it lies beyond the end of the topic",
     None: "the topic partition is not in the evidence; its folder may have the cause",
 }
+TOPIC_END = "topic_end"
+"""The key of events of a share partition without a start offset: the end of its topic partition, if it is known."""
+NO_START = (
+    "the start offset is not yet determined: under latest, the default of share.auto.offset.reset, the record may "
+    "never be delivered"
+)
+NO_END = "the end of the topic partition is not in the evidence"
 UNSETTLED: Mapping[str, str] = {
     "not_settled": "no delivery state was ever written for it",
     "passed_without_outcome": "passed by the start offset",
@@ -49,6 +56,8 @@ def verdict(rows: Sequence[Event], offset: int) -> str:
 
 def _outcome(life: Sequence[Event], states: Sequence[Event]) -> str:
     code = life[0]["outcome"]
+    if code == "not_settled" and TOPIC_END in life[0]:
+        return f"{UNSETTLED[code]}; {NO_START}"
     if code == "below_first_start":
         return "below the first start offset, outside the share partition"
     count = states[-1]["delivery_count"] if states else 0
@@ -67,6 +76,9 @@ def _letter(row: Mapping[str, Any]) -> str:
 
 def _why(row: Mapping[str, Any]) -> list[str]:
     holds = row["offset_holds"]
+    if holds is None and TOPIC_END in row:
+        end = row[TOPIC_END]
+        return [NO_END if end is None else f"the topic partition ends at offset {end}"]
     if holds == RECORD or (row["outcome"] in ("archived", "archiving") and holds not in (CONTROL, ABSENT)):
         return []
     return [WHY[holds]]

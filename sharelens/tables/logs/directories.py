@@ -6,17 +6,19 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from sharelens.evidence.read_until import read_until
+from sharelens.kafka_log.errors import LogDirectoryError
 from sharelens.kafka_log.layout import LogDirectory, scan_log_directory
 from sharelens.kafka_log.reader import LogEnd, log_end
 from sharelens.kafka_log.union import LogPartition, unite
 from sharelens.measures.settings.observations import Settings
 from sharelens.measures.topics.extents import TopicPartition
-from sharelens.output import name_cell
+from sharelens.output import name_cell, say_warnings
 from sharelens.source.request import Source
+from sharelens.tables.cover import StatePartitionCover
 from sharelens.tables.logs.metadata import LogMetadata
 from sharelens.tables.logs.state import StateLog, of_state_log, state_logs
 from state_model.errors import UsageError
-from state_model.topics import OFFSETS_TOPIC, UNKNOWN_CLUSTER
+from state_model.topics import OFFSETS_TOPIC, RECORD_TOPICS, STATE_TOPIC, UNKNOWN_CLUSTER
 
 
 class LogDirectories:
@@ -54,6 +56,27 @@ class LogDirectories:
         """They by topic id and partition."""
         return {(part.topic_id, part.partition): part for part in self.united}
 
+    def unreadable_covers(self) -> list[StatePartitionCover]:
+        """The state partitions of which every folder is unreadable, without an offset; in order."""
+        folders = [folder for directory in self.directories for folder in directory.unreadable]
+        errors = {folder.partition: folder.error for folder in folders if folder.topic == STATE_TOPIC}
+        if not errors or not self.logs:
+            return []
+        read_numbers = {log.number for log in self.logs}
+        return [
+            StatePartitionCover(
+                log_topic_id=self.logs[0].partition.topic_id,
+                state_partition=number,
+                first_offset=0,
+                end_offset_exclusive=0,
+                log_start_offset=0,
+                first_ms=None,
+                last_ms=None,
+                unreadable=errors[number],
+            )
+            for number in sorted(errors.keys() - read_numbers)
+        ]
+
     def read_until_ms(self) -> int | None:
         """Until when the copy was taken, by the times of the checkpoint files."""
         log_ends = {(log.partition.topic_id, log.number): log.log_end for log in self.logs}
@@ -84,6 +107,18 @@ def _cluster_of(directories: Sequence[LogDirectory], cluster_id: str | None) -> 
 
 
 def log_directories(source: Source) -> Sequence[LogDirectory]:
-    """The log directories of a source that its evidence is made of."""
-    directories = [scan_log_directory(uri, include_deleted=source.include_deleted) for uri in source.log_dirs]
+    """The log directories of a source that its evidence is made of; warns of folders that can't be read.
+
+    Raises:
+        LogDirectoryError: no folder of the state log or of the group coordinator's log can be read, and some are there.
+    """
+    directories = [
+        scan_log_directory(uri, include_deleted=source.include_deleted, leaves_out_unreadable=True)
+        for uri in source.log_dirs
+    ]
+    read_topics = {partition.topic for directory in directories for partition in directory.partitions}
+    for folder in (folder for directory in directories for folder in directory.unreadable):
+        if folder.topic in RECORD_TOPICS and folder.topic not in read_topics:
+            raise LogDirectoryError(folder.error)
+        say_warnings([f"{folder.error}; the folder is left out, and what only its records say is missing"])
     return of_state_log(directories) if source.sets_clusters_apart else directories

@@ -336,7 +336,8 @@ class LogTables:
         if not read:
             read = self.origin.logs
             self._each(StateLog.read_through, read)
-        return [log.cover() for log in read if log.read_through().first_ms is not None]
+        covers = [log.cover() for log in read if log.read_through().first_ms is not None]
+        return [*covers, *self.origin.unreadable_covers()]
 
     def read_until_ms(self) -> int | None:
         """By the times of the checkpoint files."""

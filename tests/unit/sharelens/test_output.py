@@ -19,15 +19,18 @@ from sharelens.output import (
     Form,
     Report,
     Shown,
+    Stream,
     name_cell,
     name_column,
     number_column,
     number_text,
     plain,
+    rows_of,
     say,
     show,
     time_column,
 )
+from sharelens.output.forms import write_rows
 from sharelens.output.terminal import text_width, visible
 
 HOSTILE = "a\nb\x1b[31m\x9b\u202e</script>\\"
@@ -74,6 +77,31 @@ def test_json_is_one_document_and_the_rest_goes_to_stderr(capsys: Captured) -> N
     assert json.loads(out) == ROWS
     assert out.isascii()
     assert err.splitlines() == ["warning: look", "evidence: 1"]
+
+
+@pytest.mark.parametrize("columns", [(), ("n",)])
+def test_json_of_every_answer_is_one_line(capsys: Captured, columns: tuple[str, ...]) -> None:
+    stream = Stream(schema=many(5).table.schema, batches=iter(many(5).table.to_batches(2)))
+    for shown in (many(0), many(5), stream, Report(parts={"one": many(5), "two": many(0)})):
+        show(shown, Shown(form=Form.JSON, columns=columns if not isinstance(shown, Report) else ()))
+        line = capsys.readouterr().out
+        assert line.count("\n") == 1
+        assert line.endswith("\n")
+        assert json.loads(line) is not None
+
+
+def test_json_is_written_row_by_row() -> None:
+    class Pieces(io.StringIO):
+        longest = 0
+
+        def write(self, text: str) -> int:
+            self.longest = max(self.longest, len(text))
+            return super().write(text)
+
+    out, table = Pieces(), many(5000).table
+    write_rows(rows_of(table), table.schema, Form.JSON, out)
+    assert json.loads(out.getvalue()) == table.to_pylist()
+    assert out.longest < 20
 
 
 def test_csv_is_exact_in_a_pipe_and_escaped_on_a_terminal(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:

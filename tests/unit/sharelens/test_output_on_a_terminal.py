@@ -9,7 +9,7 @@ import pytest
 from sharelens.cli import main
 from tests.datasets import dataset
 from tests.logs.state_logs import snapshot, write_log_directory
-from tests.processes.in_process import story_lake
+from tests.processes.in_process import recorded_lake, story_lake
 from tests.processes.terminals import screens
 
 pytestmark = pytest.mark.slow
@@ -64,6 +64,19 @@ def test_options_choose_what_a_terminal_shows() -> None:
     assert refused.startswith("sharelens: --columns: no column 'lagg'; columns: group, topic, partition, ")
     assert (refused[-6:], mixed[-6:]) == ("exit 2", "exit 2")
     assert "--output text" in mixed
+
+
+def test_stalls_that_last_show_the_record_its_state_and_for_how_long() -> None:
+    places = (["--log-dir", str(dataset("dlq") / "logs")], ["--lake", str(recorded_lake("dlq"))])
+    first, second = (
+        shown.partition("left out: ")[0]
+        for shown in screens(*(["pinned", *place, "--min-duration", "0"] for place in places))
+    )
+    assert first == second
+    headings, *rows = (line.split() for line in first.splitlines())
+    assert headings[:6] == ["GROUP", "TOPIC", "PARTITION", "FIRST-INCOMPLETE", "STATE", "SECONDS"]
+    assert "UNTIL" not in headings
+    assert len(rows) > 1
 
 
 def test_a_pipe_gets_full_lines_whatever_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,12 +1,21 @@
 """Damaged files of a log directory, at the command line: what is lost is named, what is not lost is answered."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from sharelens.cli import main
-from tests.logs.state_logs import ORDERS_ID, START_MS, STATE_TOPIC, snapshot, update, write_log_directory
+from tests.logs.state_logs import (
+    ORDERS_ID,
+    START_MS,
+    STATE_TOPIC,
+    snapshot,
+    update,
+    write_log_directory,
+    write_state_partition,
+)
 
 STORY = [snapshot(), update(batches=[(0, 3, 0, 1)], at_ms=START_MS + 1000)]
 SEGMENT = f"{STATE_TOPIC}-0/00000000000000000000.log"
@@ -74,3 +83,37 @@ def test_a_damaged_partition_metadata_of_the_state_topic_is_refused_in_one_line(
     path.write_text("broken")
     assert main(["state", "--log-dir", str(logs)]) == 1
     assert capsys.readouterr().err.strip() == f"sharelens: {path} has no line `topic_id: …`: copy it again"
+
+
+@pytest.mark.parametrize("damage", ["no Kafka file", "a folder"])
+def test_an_unreadable_folder_of_the_state_log_costs_that_folder(
+    damage: str, capsys: pytest.CaptureFixture[str], logs: Path
+) -> None:
+    folder = write_state_partition(logs, [snapshot("h")], number=1)
+    metadata = folder / "partition.metadata"
+    metadata.unlink()
+    if damage == "a folder":
+        metadata.mkdir()
+    else:
+        metadata.write_text("x")
+    assert main(["state", "--log-dir", str(logs)]) == 0
+    captured = capsys.readouterr()
+    last_line = captured.out.splitlines()[-1]
+    assert str(folder) in last_line
+    assert "; left out: " in last_line
+    assert str(folder) in captured.err
+    assert main(["state", "--log-dir", str(logs), "-o", "json"]) == 0
+    assert [row["group_id"] for row in json.loads(capsys.readouterr().out)] == ["g"]
+
+
+def test_another_copy_stands_for_an_unreadable_folder(
+    capsys: pytest.CaptureFixture[str], logs: Path, tmp_path: Path
+) -> None:
+    write_state_partition(logs, [snapshot("h")], number=1)
+    copy = Path(shutil.copytree(logs, tmp_path / "copy"))
+    (copy / f"{STATE_TOPIC}-1" / "partition.metadata").write_text("x")
+    assert main(["state", "--log-dir", str(copy), "--log-dir", str(logs)]) == 0
+    captured = capsys.readouterr()
+    assert "left out" not in captured.out
+    assert "the folder is left out" in captured.err
+    assert len(captured.out.splitlines()) == 4

@@ -7,14 +7,17 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sharelens.cli import main
+from sharelens.questions.answers.command_lines import TAKE_NO_CUT
 from tests.datasets import dataset
 from tests.logs.file_times import set_times
 from tests.logs.state_logs import START_MS, STATE_TOPIC, snapshot, update, write_log_directory
 from tests.logs.user_topics import ORDERS_RECORDS, write_orders
+from tests.processes.in_process import recorded_lake
 from tests.processes.interrupts import HEEDING
 from tests.processes.terminals import Terminal, screens
 from tools.log_writer.writer import write_checkpoints
@@ -55,6 +58,32 @@ def test_each_finding_ends_with_a_command_that_answers(capsys: pytest.CaptureFix
     for command in commands:
         assert main([*command[1:], "--output", "json"]) == 0
         assert json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", ["--log-dir", "--lake"])
+def test_an_earlier_moment_has_its_own_findings_and_commands_about_it(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = [option, logs("dlq") if option == "--log-dir" else str(recorded_lake("dlq"))]
+
+    def overview(*words: str) -> dict[str, list[dict[str, Any]]]:
+        assert main(["overview", *place, "--output", "json", *words]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    moment = "2026-11-21T03:25:40.000Z"
+    then = overview("--as-of", moment)
+    assert then["groups"] != overview()["groups"]
+    assert main(["lag", *place, "--output", "json", "--as-of", moment]) == 0
+    lags = json.loads(capsys.readouterr().out)
+    assert sum(row["share_partitions"] for row in then["groups"]) == len(lags)
+    assert sum(row["lag"] or 0 for row in then["groups"]) == sum(row["lag"] or 0 for row in lags)
+    assert then["findings"]
+    for finding in then["findings"]:
+        command = shlex.split(finding["command"])
+        assert command[1] in TAKE_NO_CUT or f"--as-of={moment}" in command
+        assert main([*command[1:], "--output", "json"]) == 0
+        capsys.readouterr()
 
 
 @pytest.mark.slow

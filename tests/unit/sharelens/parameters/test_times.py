@@ -18,6 +18,7 @@ from sharelens.parameters.times import (
     UNITS_MS,
     Clock,
     Rounding,
+    TimeOfDay,
     duration_text,
     lasted,
     parse_duration,
@@ -128,15 +129,6 @@ def test_times_relative_to_now(text: str, before_ms: int) -> None:
 @pytest.mark.parametrize(
     ("now", "zone", "text", "moment"),
     [
-        ("2026-11-21T05:13:20Z", None, "03:29", "2026-11-21T03:29:00.000Z"),
-        ("2026-11-21T05:13:20Z", None, "05:13:20", "2026-11-21T05:13:20.000Z"),
-        ("2026-11-21T05:13:20Z", None, "05:13:20.001", "2026-11-20T05:13:20.001Z"),
-        ("2026-11-21T05:13:20Z", None, "23:00", "2026-11-20T23:00:00.000Z"),
-        ("2026-11-21T05:13:20Z", "Europe/Berlin", "6:10", "2026-11-21T05:10:00.000Z"),
-        ("2026-11-21T23:30:00Z", "Europe/Berlin", "00:10", "2026-11-21T23:10:00.000Z"),
-        ("2026-11-21T23:30:00Z", "+02:00", "01:29", "2026-11-21T23:29:00.000Z"),
-        ("2026-03-29T12:00:00Z", "Europe/Berlin", "01:30", "2026-03-29T00:30:00.000Z"),
-        ("2026-10-25T12:00:00Z", "Europe/Berlin", "02:30", "2026-10-25T00:30:00.000Z"),
         ("2026-11-21T05:00:00Z", "Europe/Berlin", "2026-11-20 03:29", "2026-11-20T02:29:00.000Z"),
         ("2026-11-21T05:00:00Z", "Europe/Berlin", "2026-11-20", "2026-11-19T23:00:00.000Z"),
         ("2026-11-21T05:00:00Z", "Europe/Berlin", "2026-11-20T03:29Z", "2026-11-20T03:29:00.000Z"),
@@ -146,10 +138,67 @@ def test_times_in_a_zone(now: str, zone: str | None, text: str, moment: str) -> 
     assert time_text(parse_time(text, option="--from", clock=at(now, zone))) == moment
 
 
+def time_of_day(text: str, clock: Clock, rounding: Rounding = Rounding.DOWN) -> TimeOfDay:
+    parsed = parse_time(text, option="--from", rounding=rounding, clock=clock)
+    assert isinstance(parsed, TimeOfDay)
+    return parsed
+
+
+@pytest.mark.parametrize(
+    ("end", "zone", "text", "moment"),
+    [
+        ("2026-11-21T05:13:20Z", None, "03:29", "2026-11-21T03:29:00.000Z"),
+        ("2026-11-21T05:13:20Z", None, "05:13:20", "2026-11-21T05:13:20.000Z"),
+        ("2026-11-21T05:13:20Z", None, "05:13:20.001", "2026-11-20T05:13:20.001Z"),
+        ("2026-11-21T05:13:20Z", None, "23:00", "2026-11-20T23:00:00.000Z"),
+        ("2026-11-21T05:13:20Z", "Europe/Berlin", "6:10", "2026-11-21T05:10:00.000Z"),
+        ("2026-11-21T23:30:00Z", "Europe/Berlin", "00:10", "2026-11-21T23:10:00.000Z"),
+        ("2026-11-21T23:30:00Z", "+02:00", "01:29", "2026-11-21T23:29:00.000Z"),
+        ("2026-03-29T12:00:00Z", "Europe/Berlin", "01:30", "2026-03-29T00:30:00.000Z"),
+        ("2026-10-25T12:00:00Z", "Europe/Berlin", "02:30", "2026-10-25T00:30:00.000Z"),
+    ],
+)
+def test_a_time_of_day_is_the_last_one_until_a_moment(end: str, zone: str | None, text: str, moment: str) -> None:
+    clock = at("2030-01-01T00:00:00Z", zone)
+    assert time_text(time_of_day(text, clock).last_until(at(end).now_ms)) == moment
+
+
+@pytest.mark.parametrize(
+    ("end", "text", "moment"),
+    [
+        ("2026-11-21T05:13:20Z", "05:13:20", "2026-11-21T05:13:20.000Z"),
+        ("2026-11-21T05:13:20Z", "05:13:19", "2026-11-22T05:13:19.000Z"),
+        ("2026-11-21T05:13:20Z", "5:14", "2026-11-21T05:14:00.000Z"),
+    ],
+)
+def test_a_time_of_day_is_the_first_one_from_a_moment(end: str, text: str, moment: str) -> None:
+    assert time_text(time_of_day(text, Clock(now_ms=0)).first_from(at(end).now_ms)) == moment
+
+
+def test_moments_of_a_time_of_day_are_rounded() -> None:
+    for rounding, moment_ms in ((Rounding.DOWN, 12_345), (Rounding.UP, 12_346)):
+        assert time_of_day("00:00:12.3456", Clock(now_ms=0), rounding).last_until(HOUR_MS) == moment_ms
+
+
+def test_a_moment_of_a_time_of_day_is_shown_in_its_zone() -> None:
+    assert time_of_day("03:29", Clock(now_ms=0)).shown(0) == "1970-01-01T00:00:00.000Z"
+    assert time_of_day("03:29", at("2026-11-21T05:13:20Z", "+05:30")).shown(0) == "1970-01-01T05:30:00.000+05:30"
+
+
 def test_a_time_that_clocks_skipped_is_refused() -> None:
-    for text in ("02:30", "2026-03-29T02:30"):
-        with pytest.raises(UsageError, match="clocks of Europe/Berlin skipped 2026-03-29 02:30:00"):
-            parse_time(text, option="--from", clock=at("2026-03-29T12:00:00Z", "Europe/Berlin"))
+    clock = at("2026-03-29T12:00:00Z", "Europe/Berlin")
+    with pytest.raises(UsageError, match="clocks of Europe/Berlin skipped 2026-03-29 02:30:00"):
+        parse_time("2026-03-29T02:30", option="--from", clock=clock)
+    with pytest.raises(UsageError, match="clocks of Europe/Berlin skipped 2026-03-29 02:30:00"):
+        time_of_day("02:30", clock).last_until(clock.now_ms)
+
+
+def test_a_time_of_day_outside_the_calendar_is_refused() -> None:
+    for moment_ms, text in ((-(10**16), "00:00"), (10**16, "23:59:59.9999")):
+        typed = time_of_day(text, Clock(now_ms=0))
+        assert typed.last_until(moment_ms) < LAST_MS
+    with pytest.raises(UsageError, match="outside the years 1 to 9999"):
+        time_of_day("12:00", Clock(now_ms=0)).first_from(10**16)
 
 
 @pytest.mark.parametrize("text", ["0001-01-01", "9999-12-31T23:59"])
@@ -160,16 +209,17 @@ def test_a_time_that_its_zone_moves_out_of_the_calendar_is_refused(text: str) ->
 
 
 @given(MOMENTS, st.times(), st.sampled_from(ZONES))
-def test_a_time_of_day_is_the_last_one_in_its_zone(now_ms, time_of_day, zone):
-    clock = Clock(now_ms=now_ms, zone=parse_zone(zone, option="--tz"))
-    text = time_of_day.replace(microsecond=0, fold=0).isoformat()
+def test_moments_of_a_time_of_day_lie_around_the_end_and_show_it_in_their_zone(end_ms, local_time, zone):
+    text = local_time.replace(microsecond=0, fold=0).isoformat()
+    typed = time_of_day(text, Clock(now_ms=0, zone=parse_zone(zone, option="--tz")))
     try:
-        moment_ms = parse_time(text, option="--from", clock=clock)
+        last_ms, first_ms = typed.last_until(end_ms), typed.first_from(end_ms)
     except UsageError:
         assume(False)
-    assert 0 <= now_ms - moment_ms < 2 * DAY_MS
-    local = (EPOCH + timedelta(milliseconds=moment_ms)).astimezone(clock.zone)
-    assert local.time().isoformat() == text
+    assert 0 <= end_ms - last_ms < 2 * DAY_MS
+    assert 0 <= first_ms - end_ms < 2 * DAY_MS
+    for moment_ms in (last_ms, first_ms):
+        assert (EPOCH + timedelta(milliseconds=moment_ms)).astimezone(typed.zone).time().isoformat() == text
 
 
 @given(MOMENTS, st.sampled_from(ZONES))

@@ -100,10 +100,21 @@ def test_anything_but_one_select_over_tables_is_refused(lake: Cut, tmp_path: Pat
     assert sorted(Path().iterdir()) == before
 
 
-@pytest.mark.parametrize("table", ["gold.nothing", "lag"])
-def test_an_unknown_table_names_the_command_that_lists_them(lake: Cut, table: str) -> None:
-    with pytest.raises(UsageError, match="^sql: .*Table with name .*; `sharelens tables --lake DIR` lists the tables$"):
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("gold.zebra", "no table zebra; "),
+        ("lag", "no table lag; did you mean gold.lag? "),
+        ("silver.lag", "no table lag; did you mean gold.lag? "),
+        ("warehouse.lag", "no table warehouse.lag; did you mean gold.lag? "),
+        ("gold.Stalls", "no table Stalls; did you mean gold.stall? "),
+        ('"a b"', 'no table "a b"; '),
+    ],
+)
+def test_an_unknown_table_names_ours_that_are_like_it(lake: Cut, table: str, message: str) -> None:
+    with pytest.raises(UsageError) as refused:
         answer_of(lake, f"SELECT * FROM {table}")
+    assert str(refused.value) == f"sql: {message}`sharelens tables --lake DIR` lists the tables"
 
 
 def test_a_query_that_fails_on_the_way_is_a_failure(lake: Cut) -> None:

@@ -1,6 +1,7 @@
 """The life of one record."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from state_model.errors import UsageError
 from tests.logs.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update, write_log_directory
 from tests.logs.topic_headers import headers
 from tests.logs.user_topics import write_orders
+from tests.processes.in_process import make_lake
 
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
 RECORD = ["--topic", "orders", "--partition", "0"]
@@ -281,3 +283,35 @@ def group_records(*entries: tuple[int, str, Any]) -> pa.Table:
         for offset, (kind, member, value) in enumerate(entries)
     ]
     return pa.Table.from_pylist(rows, schema=GROUP_RECORD)
+
+
+NO_START = (
+    "record {}: no delivery state was ever written for it; the start offset is not yet determined: under latest, the "
+    "default of share.auto.offset.reset, the record may never be delivered; "
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", ["--log-dir", "--lake"])
+def test_a_record_of_a_share_partition_without_a_start_offset_may_never_be_delivered(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = write_log_directory(tmp_path / "logs", [snapshot(start=-1), snapshot("h", start=30)])
+    write_orders(logs)
+    place = logs if option == "--log-dir" else tmp_path / "lake"
+    if option == "--lake":
+        make_lake(place, logs)
+    for offset, end in ((3, "the topic partition ends at offset 40"), (35, "the topic partition ends at offset 40")):
+        assert main(["trace", option, str(place), "--group", "g", *RECORD, "--offset", str(offset)]) == 0
+        assert NO_START.format(offset) + end in capsys.readouterr().out
+    assert main(["trace", option, str(place), "--group", "g", *RECORD, "--offset", "40"]) == 0
+    assert BEYOND in capsys.readouterr().out
+
+
+def test_without_a_start_offset_the_end_of_the_topic_may_be_missing(tmp_path: Path) -> None:
+    logs = write_log_directory(tmp_path / "logs", [snapshot(start=-1)])
+    shutil.rmtree(logs / "orders-0")
+    with open_log_tables(Source(log_dirs=(str(logs),))) as evidence:
+        answer = trace(evidence, parse_key_filter(["g"], [ORDERS_ID], [0]), 3)
+    verdict = (answer.summary or "").splitlines()[0]
+    assert verdict == NO_START.format(3) + "the end of the topic partition is not in the evidence"

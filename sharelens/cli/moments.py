@@ -1,0 +1,44 @@
+"""Times of day of a command line as moments: of the day that the evidence ends, or of the one before."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sharelens.output import say
+from sharelens.parameters.times import TimeOfDay, time_text
+
+FROM, TO, NOW = "from_ms", "to_ms", "now_ms"
+
+
+def has_times_of_day(values: Mapping[str, Any]) -> bool:
+    """Whether a value has no date yet."""
+    return any(isinstance(value, TimeOfDay) for value in values.values())
+
+
+def dated(values: Mapping[str, Any], end_ms: int | None) -> dict[str, Any]:
+    """The values of parameters by their keys, with moments (epoch ms) in the place of times of day.
+
+    A time of day is the newest one in the evidence, which ends at `end_ms` (None: it goes on now); that of --now of a
+    question is the first one which isn't before that end, and that of --to never lies before --from. Each is printed.
+
+    Raises:
+        UsageError: clocks of the zone skipped the time.
+    """
+    moments = dict(values)
+    times_of_day = {key: value for key, value in values.items() if isinstance(value, TimeOfDay)}
+    for key in sorted(times_of_day, key=lambda key: key != FROM):
+        moments[key] = _moment(key, times_of_day[key], end_ms, moments.get(FROM))
+    return moments
+
+
+def _moment(key: str, time_of_day: TimeOfDay, end_ms: int | None, from_ms: int | None) -> int:
+    until_ms = time_of_day.clock.now_ms if end_ms is None else end_ms
+    until = f"{'now' if end_ms is None else 'the end of the evidence'}, {time_text(until_ms)}"
+    if key == NOW:
+        moment_ms, meaning = time_of_day.first_from(until_ms), f"the first such time from {until}, on"
+    else:
+        moment_ms, meaning = time_of_day.last_until(until_ms), f"the newest such time up to {until}"
+    if key == TO and from_ms is not None and moment_ms < from_ms:
+        moment_ms, meaning = time_of_day.first_from(from_ms), "the first such time after --from"
+    zone = "" if time_of_day.clock.zone is None else f" ({time_of_day.zone})"
+    say(f"sharelens: {time_of_day.option} {time_of_day.text}: {time_of_day.shown(moment_ms)}{zone}, {meaning}")
+    return moment_ms
