@@ -1,6 +1,7 @@
 """The evidence: clusters, sources, time covered per state partition, gaps, quarantine, runs, versions."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from sharelens.output.terminal import visible
 from sharelens.questions.answers.completeness import closing_line, evidence_line
 from sharelens.questions.answers.missing import damaged_metadata, lacking
 from sharelens.questions.answers.shape import CLUSTER_ID
+from sharelens.questions.missing_states import missing_states_part
 from sharelens.source.request import Source
 from sharelens.tables.cover import StatePartitionCover
 from sharelens.tables.lakes.clusters import clusters
@@ -215,7 +217,7 @@ def status(source: Source) -> Report:
     """The answer to `sharelens status`; errors as in `lake_status`."""
     if source.lake is not None:
         return lake_status(open_lake(source.lake), source.cluster_id)
-    with open_logs(source) as evidence:
+    with open_logs(replace(source, takes_group_log=True)) as evidence:
         return log_status(evidence)
 
 
@@ -248,6 +250,7 @@ def log_status(evidence: Tables) -> Report:
             "state_partitions": partitions_part(evidence, cover),
             "sources": Answer(table=pa.Table.from_pylist(sources, schema=SOURCE)),
             "gaps": gaps_part({evidence.cluster_id: cover}),
+            "missing_states": missing_states_part({evidence.cluster_id: evidence.missing}),
             "quarantine": _quarantine_part(
                 [
                     {
@@ -284,6 +287,7 @@ def lake_status(lake: Cut, cluster_id: str | None) -> Report:
             "state_partitions": Answer(table=together, columns=columns, none="none"),
             "sources": _sources_part(lake, cluster_id),
             "gaps": gaps_part(covers),
+            "missing_states": missing_states_part({view.cluster_id: view.missing for view in views}),
             "quarantine": _quarantine_part(_quarantine_rows(lake, cluster_id)),
             "metadata_log": _metadata_part(metadata),
             "settings": _settings_part(lake, cluster_id),

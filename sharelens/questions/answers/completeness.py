@@ -11,10 +11,11 @@ from sharelens.output.wording import counted
 from sharelens.parameters.times import time_text
 from sharelens.source.request import CutChoice
 from sharelens.tables.cover import StatePartitionCover
+from sharelens.tables.missing import MissingEvidence
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import fetched, read_group_records
 from state_model.errors import SharelensError, UsageError
-from state_model.topics import OFFSETS_TOPIC
+from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 COMPLETE = "complete"
 INCOMPLETE, MISPLACED = "incomplete", "misplaced"
@@ -137,16 +138,33 @@ def closing_line(evidence: Tables, incomplete: int = 0) -> str:
     """The evidence line; of evidence without a state log it says what there is of the group coordinator's log."""
     cover = evidence.cover()
     logs = [] if cover else list(evidence.group_log_covers().values())
+    missing = missing_text(evidence.missing)
     if not logs:
-        return evidence_line(cover, incomplete) + fetched(evidence)
+        return evidence_line(cover, incomplete) + missing + fetched(evidence)
     first, last = min(log.first_ms for log in logs), max(log.last_ms for log in logs)
     held_back = sum(log.held_back for log in logs)
     back = f"; held back {held_back}" if held_back else ""
     rows = f"; {incomplete} rows not complete" if incomplete else ""
     return (
         f"evidence: {counted(len(logs), 'partition')} of {OFFSETS_TOPIC}, {time_text(first)} to {time_text(last)}"
-        f"{back}{rows}{fetched(evidence)}"
+        f"{back}{rows}{missing}{fetched(evidence)}"
     )
+
+
+def missing_text(missing: MissingEvidence) -> str:
+    """The part of the closing line that says what other logs list and the evidence lacks; empty when nothing."""
+    if missing.lacks_state_log:
+        count = counted(missing.initialized or 0, "initialized share partition")
+        return f"; {count}, and no folder of the state log: copy {STATE_TOPIC}-*"
+    text = ""
+    if missing.states.count:
+        of_all = counted(missing.initialized or 0, "initialized share partition")
+        text += f"; {missing.states.count} of {of_all} without state here"
+    if missing.state_partitions.count:
+        numbers = ", ".join(map(str, missing.state_partitions.items))
+        omitted = missing.state_partitions.count - len(missing.state_partitions.items)
+        text += f"; state partitions not here: {numbers}{f' and {omitted} more' if omitted else ''}"
+    return text
 
 
 def dropped_text(cover: Sequence[StatePartitionCover]) -> str:

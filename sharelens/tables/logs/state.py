@@ -27,6 +27,8 @@ from state_model.errors import SharelensError
 from state_model.java import partition_for
 from state_model.topics import STATE_TOPIC
 
+PROBE_ABOVE_BYTES = 64 << 20
+"""A question about one share partition probes larger state logs, to read the one that has it."""
 FOLD_BYTES = 64 << 20
 PROBED_BYTES = 1 << 20
 PROBED_OFFSETS = 1000

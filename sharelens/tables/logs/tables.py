@@ -30,8 +30,10 @@ from sharelens.tables.logs.groups import (
     read_records_of_groups,
 )
 from sharelens.tables.logs.metadata import LogMetadata
-from sharelens.tables.logs.state import StateLog, partitions_of_key, size_bytes
+from sharelens.tables.logs.missing import missing_of_logs
+from sharelens.tables.logs.state import PROBE_ABOVE_BYTES, StateLog, partitions_of_key, size_bytes
 from sharelens.tables.misplaced import placed_states
+from sharelens.tables.missing import MissingEvidence
 from sharelens.tables.parts import Part, Parts, parts_of
 from sharelens.tables.places import COUNTED, PLACED, counted_places, of_places
 from sharelens.tables.port import (
@@ -52,7 +54,7 @@ from sharelens.tables.port import (
     schema_of,
 )
 from sharelens.tables.samples import NO_BATCHES
-from sharelens.tables.where import ALL_ROWS, Keys, Order, Where
+from sharelens.tables.where import ALL_KEYS, ALL_ROWS, Keys, Order, Where
 from state_model.columnar import schemas
 from state_model.columnar.keys import LOG_ORDER, SHARE_PARTITION_KEY
 from state_model.columnar.replay import Replayed, open_ranges, replay_records
@@ -60,7 +62,6 @@ from state_model.threads import map_in_threads, threads_for
 from state_model.topics import OFFSETS_TOPIC
 from state_model.uuids import ZERO_UUID
 
-PROBE_ABOVE_BYTES = 64 << 20
 KEPT_BYTES = 512 << 20
 """Arrow bytes of decoded records that are kept between two readings of the state logs; more are decoded again."""
 PART_RECORDS_IN_MEMORY = 1 << 15
@@ -337,6 +338,11 @@ class LogTables:
             read = self.origin.logs
             self._each(StateLog.read_through, read)
         return [log.cover() for log in read if log.read_through().first_ms is not None]
+
+    @cached_property
+    def missing(self) -> MissingEvidence:
+        """By the group coordinator's log and the metadata log."""
+        return missing_of_logs(self.origin, lambda: self._places(ALL_KEYS), self.cover)
 
     def read_until_ms(self) -> int | None:
         """By the times of the checkpoint files."""
