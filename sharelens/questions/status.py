@@ -41,6 +41,7 @@ STATE_PARTITION = pa.schema(
         column("first_log_time_ms", pa.int64(), "log time of the first record"),
         column("last_log_time_ms", pa.int64(), "log time of the last record"),
         column("held_back", pa.int64(), "offsets at or above the high watermark"),
+        column("uncommitted", pa.int64(), "offsets at or above the high watermark that were taken all the same"),
         column("quarantined", pa.int64(), "records and batches in quarantine"),
         column("gap_offsets", pa.int64(), "offsets that the evidence lacks"),
     ]
@@ -114,14 +115,14 @@ TABLE = pa.schema(
 LAYOUT = Layout(
     schema=STATE_PARTITION,
     fields="cluster_id state_partition first_log_offset end_log_offset_exclusive log_start_offset first_log_time_ms "
-    "last_log_time_ms held_back quarantined gap_offsets",
+    "last_log_time_ms held_back uncommitted quarantined gap_offsets",
     headings={
         "end_log_offset_exclusive": "END-STATE-LOG-OFFSET",
         "log_start_offset": "STATE-LOG-START",
         "first_log_time_ms": "FROM",
         "last_log_time_ms": "TO",
     },
-    important="STATE-PARTITION GAP-OFFSETS QUARANTINED HELD-BACK TO FROM",
+    important="STATE-PARTITION GAP-OFFSETS QUARANTINED HELD-BACK UNCOMMITTED TO FROM",
 )
 SOURCE_LAYOUT = Layout(
     schema=SOURCE,
@@ -165,6 +166,7 @@ def partitions_part(evidence: Tables, cover: Sequence[StatePartitionCover]) -> A
         {
             "cluster_id": evidence.cluster_id,
             **part.row(),
+            "uncommitted": part.uncommitted,
             "quarantined": part.quarantined,
             "gap_offsets": sum(
                 loss.last_offset - loss.first_offset + 1 for loss in part.losses if loss.group_id is None

@@ -13,7 +13,8 @@ class StatePartitionCover:
 
     Offsets are those of the state topic's log; `end_offset_exclusive` is where the evidence ends. Times are
     log times (None: no record held). `held_back` counts offsets at or above the high watermark that were left out,
-    `unreadable_bytes` those of an append in progress behind the last complete batch.
+    `uncommitted` those that were taken all the same. `unreadable_bytes`: of an append in progress behind the last
+    complete batch.
     `closed_gates`: tables of the lake with a closed quality gate, each with its unmet expectations; empty when none is.
     `dropped_ms`: by group of tables (`--retain`) the log time before which upkeep dropped rows.
     """
@@ -26,11 +27,17 @@ class StatePartitionCover:
     first_ms: int | None
     last_ms: int | None
     held_back: int = 0
+    uncommitted: int = 0
     quarantined: int = 0
     losses: tuple[Loss, ...] = ()
     unreadable_bytes: int = 0
     closed_gates: str = ""
     dropped_ms: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the log has no record that was read, was left out or can't be read."""
+        return self.first_ms is None and not (self.held_back or self.quarantined or self.losses)
 
     def row(self) -> dict[str, str | int | None]:
         """The state partition, its offsets and held-back offsets, with the field names of answers."""

@@ -123,14 +123,16 @@ def evidence_line(cover: Sequence[StatePartitionCover], incomplete: int = 0) -> 
     first, last = times(cover)
     gaps = sum(len(part.losses) for part in cover)
     quarantined = sum(part.quarantined for part in cover)
-    held_back = sum(part.held_back for part in cover)
     unreadable_bytes = sum(part.unreadable_bytes for part in cover)
+    uncommitted = sum(part.uncommitted for part in cover)
+    high_watermark = f"held back {sum(part.held_back for part in cover)}"
+    high_watermark += f", uncommitted {uncommitted}" if uncommitted else ""
     tail = f"; {unreadable_bytes} unreadable bytes at the end" if unreadable_bytes else ""
     rows = f"; {incomplete} rows not complete" if incomplete else ""
     gates = next((f"; closed gates: {part.closed_gates}" for part in cover if part.closed_gates), "")
     return (
         f"evidence: {len(cover)} state partitions, {time_text(first)} to {time_text(last)}; "
-        f"gaps {gaps}, quarantined {quarantined}, held back {held_back}{tail}{rows}{dropped_text(cover)}{gates}"
+        f"gaps {gaps}, quarantined {quarantined}, {high_watermark}{tail}{rows}{dropped_text(cover)}{gates}"
     )
 
 

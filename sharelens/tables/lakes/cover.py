@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sharelens.evidence.coverage import coverage
 from sharelens.evidence.losses import in_order, losses_of_extents, losses_of_undecodable
 from sharelens.evidence.schemas import DECODED_FROM
 from sharelens.kafka_log.bounds import log_start
@@ -48,6 +49,7 @@ def state_partition_covers(
                 first_ms=row["first_log_time_ms"],
                 last_ms=row["log_time_ms"],
                 held_back=row["held_back"] or 0,
+                uncommitted=sum(end - first for first, end in coverage(_records(partition_extents)).uncommitted),
                 unreadable_bytes=_unreadable_bytes(partition_extents),
                 quarantined=quarantined[partition],
                 losses=tuple(in_order([*losses_of_extents(partition_extents), *undecodable.get(key, ())])),
@@ -66,9 +68,12 @@ def _dropped_ms(extents: Iterable[Extent]) -> dict[str, int]:
 
 def _unreadable_bytes(extents: Iterable[Extent]) -> int:
     """The bytes behind the last complete batch of a state partition when a run last took records of it."""
-    with_records = (row for row in extents if row["status"] == "taken" and row["content"] == "log_record")
-    newest = sorted(with_records, key=_run)[-1:]
+    newest = sorted(_records(extents), key=_run)[-1:]
     return int(newest[0]["unreadable_bytes"] or 0) if newest else 0
+
+
+def _records(extents: Iterable[Extent]) -> list[Extent]:
+    return [row for row in extents if row["status"] == "taken" and row["content"] == "log_record"]
 
 
 def _run(extent: Extent) -> int:

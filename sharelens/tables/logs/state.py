@@ -48,6 +48,8 @@ class StateLog:
         readable_end = self.log_end.readable(partition.committed_end, include_uncommitted=include_uncommitted)
         self.end_offset = max(self.first_offset, readable_end)
         self._held_back = max(0, self.log_end.end_offset - self.end_offset)
+        committed_end = self.end_offset if partition.committed_end is None else partition.committed_end
+        self._uncommitted = max(0, self.end_offset - max(self.first_offset, committed_end))
         self.reading: Reading | None = None
         self._kept_tables: tuple[pa.Table, ...] | None = None
 
@@ -145,6 +147,7 @@ class StateLog:
             first_ms=reading.first_ms,
             last_ms=reading.last_ms,
             held_back=self._held_back,
+            uncommitted=self._uncommitted,
             quarantined=reading.quarantined,
             losses=tuple(reading.losses),
             unreadable_bytes=self.log_end.unreadable_bytes,

@@ -332,12 +332,12 @@ class LogTables:
     _remembered: tuple[Keys, list[Replayed]] | None = None
 
     def cover(self) -> Sequence[StatePartitionCover]:
-        """The evidence of each state partition with a record; reads all when the question has read none."""
+        """The evidence of each state partition that is not empty; reads all when the question has read none."""
         read = [log for log in self.origin.logs if log.reading is not None]
         if not read:
             read = self.origin.logs
             self._each(StateLog.read_through, read)
-        return [log.cover() for log in read if log.read_through().first_ms is not None]
+        return [part for part in (log.cover() for log in read) if not part.is_empty]
 
     @cached_property
     def missing(self) -> MissingEvidence:

@@ -170,6 +170,7 @@ def test_a_list_of_an_unknown_version_changes_nothing() -> None:
     assert initialized_share_partitions(records).column("partition").to_pylist() == [0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_whole_copies_of_brokers_lack_nothing(name: str) -> None:
     missing = of_logs(dataset(name) / "logs")
@@ -189,6 +190,7 @@ def partial_copies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: root / name for name in ("without-1", "without")}
 
 
+@pytest.mark.slow
 def test_a_lake_lacks_what_its_logs_lack(partial_copies: dict[str, Path], tmp_path: Path) -> None:
     for name, folder in partial_copies.items():
         make_lake(tmp_path / name, folder, stages=TO_STATE)
@@ -200,11 +202,13 @@ def test_a_lake_lacks_what_its_logs_lack(partial_copies: dict[str, Path], tmp_pa
     assert without_1.state_partitions.items == (1,)
 
 
+@pytest.mark.slow
 def test_a_whole_lake_lacks_nothing() -> None:
     missing = of_lake(recorded_lake("dlq"))
     assert (missing.initialized, missing.states.count, missing.has_state_log) == (15, 0, True)
 
 
+@pytest.mark.slow
 def test_the_metadata_log_says_which_state_partitions_the_broker_has(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     shutil.copytree(dataset("basic") / "logs", logs)
