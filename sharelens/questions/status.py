@@ -168,9 +168,7 @@ def partitions_part(evidence: Tables, cover: Sequence[StatePartitionCover]) -> A
             **part.row(),
             "uncommitted": part.uncommitted,
             "quarantined": part.quarantined,
-            "gap_offsets": sum(
-                loss.last_offset - loss.first_offset + 1 for loss in part.losses if loss.group_id is None
-            ),
+            "gap_offsets": part.gap_offsets,
         }
         for part in cover
     ]
@@ -189,7 +187,7 @@ def gaps_part(covers: Mapping[str | None, Sequence[StatePartitionCover]]) -> Ans
         }
         for cluster_id, cover in covers.items()
         for part in cover
-        for loss in part.losses
+        for loss in part.gaps
     ]
     return Answer(table=pa.Table.from_pylist(rows, schema=GAP), columns=GAP_LAYOUT.columns(), none="none")
 

@@ -1,5 +1,6 @@
 """How complete an answer is: the closing line, warnings about the cut, refusals of cuts outside the evidence."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
@@ -13,12 +14,13 @@ from sharelens.source.request import CutChoice
 from sharelens.tables.cover import StatePartitionCover
 from sharelens.tables.missing import MissingEvidence
 from sharelens.tables.port import Tables
-from sharelens.tables.reading import fetched, read_group_records
+from sharelens.tables.reading import fetched, read_group_records, read_share_partitions
 from state_model.errors import SharelensError, UsageError
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 COMPLETE = "complete"
 INCOMPLETE, MISPLACED = "incomplete", "misplaced"
+CONTROL_RECORD = "control_record"
 LISTED = 10
 NO_RECORD = -1
 """--at-offset P:-1: none of the partition's records count, so its evidence does not matter."""
@@ -121,7 +123,7 @@ def evidence_times(evidence: Tables) -> tuple[int | None, int | None]:
 def evidence_line(cover: Sequence[StatePartitionCover], incomplete: int = 0) -> str:
     """The line that closes every answer in text."""
     first, last = times(cover)
-    gaps = sum(len(part.losses) for part in cover)
+    gaps = sum(len(part.gaps) for part in cover)
     quarantined = sum(part.quarantined for part in cover)
     unreadable_bytes = sum(part.unreadable_bytes for part in cover)
     uncommitted = sum(part.uncommitted for part in cover)
@@ -142,7 +144,7 @@ def closing_line(evidence: Tables, incomplete: int = 0) -> str:
     logs = [] if cover else list(evidence.group_log_covers().values())
     missing = missing_text(evidence.missing)
     if not logs:
-        return evidence_line(cover, incomplete) + missing + fetched(evidence)
+        return evidence_line(cover, incomplete) + undecoded_text(evidence, cover) + missing + fetched(evidence)
     first, last = min(log.first_ms for log in logs), max(log.last_ms for log in logs)
     held_back = sum(log.held_back for log in logs)
     back = f"; held back {held_back}" if held_back else ""
@@ -151,6 +153,24 @@ def closing_line(evidence: Tables, incomplete: int = 0) -> str:
         f"evidence: {counted(len(logs), 'partition')} of {OFFSETS_TOPIC}, {time_text(first)} to {time_text(last)}"
         f"{back}{rows}{missing}{fetched(evidence)}"
     )
+
+
+def undecoded_text(evidence: Tables, cover: Sequence[StatePartitionCover]) -> str:
+    """The part of the closing line about records that could not be decoded, with the most frequent reason.
+
+    Empty when there are none. A record type that is not known, which brokers skip as well, is no loss of theirs.
+    """
+    undecoded = [records for part in cover for records in part.undecoded if records.reason != CONTROL_RECORD]
+    if not undecoded:
+        return ""
+    counts: Counter[str] = Counter()
+    for records in undecoded:
+        counts[records.detail or records.reason] += records.records
+    total = counts.total()
+    ((detail, _),) = counts.most_common(1)
+    if read_share_partitions(evidence).num_rows:
+        return f"; not decoded: {counted(total, 'record')}, {detail}"
+    return f"; NONE of {counted(total, 'record')} could be decoded: {detail}"
 
 
 def missing_text(missing: MissingEvidence) -> str:

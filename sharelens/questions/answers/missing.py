@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.measures.topics.extents import TopicPartition
+from sharelens.tables.missing_topics import missing_user_partitions
 from sharelens.tables.port import Tables
-from sharelens.tables.reading import read_topic_extents
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 if TYPE_CHECKING:
@@ -63,20 +63,16 @@ def without_group_records(unknown: str) -> str:
     )
 
 
-def unseen_partitions(evidence: Tables, user_partitions: Collection[TopicPartition]) -> int:
-    """The number of user partitions that the evidence lacks."""
-    rows = read_topic_extents(evidence, user_partitions).select(["topic_id", "partition"]).to_pylist()
-    return len(set(user_partitions) - {(row["topic_id"], row["partition"]) for row in rows})
-
-
 def unseen_stalls(evidence: Tables, user_partitions: Collection[TopicPartition], consequence: str) -> list[str]:
     """As `unseen`, without the user partitions whose first incomplete records can be sampled."""
     return unseen(evidence, set(user_partitions) - evidence.samples.partitions, consequence)
 
 
 def unseen(evidence: Tables, user_partitions: Collection[TopicPartition], consequence: str) -> list[str]:
-    """At most one line: the number of user partitions that the evidence lacks, and the consequence."""
-    count = unseen_partitions(evidence, user_partitions)
+    """At most one line: the number of user partitions that live share partitions need and the evidence lacks, and the
+    consequence.
+    """
+    count = len(missing_user_partitions(evidence, user_partitions))
     line = f"the answer is incomplete, {count} user partitions are not in the evidence: {consequence}"
     return [line] if count else []
 

@@ -17,7 +17,7 @@ from sharelens.kafka_log import reader
 from sharelens.kafka_log.layout import LogDirectory
 from sharelens.kafka_log.reader import Chunk
 from sharelens.kafka_log.union import LogPartition, unite
-from sharelens.tables.cover import StatePartitionCover
+from sharelens.tables.cover import StatePartitionCover, Undecoded
 from sharelens.tables.where import ALL_KEYS, Keys
 from state_model.columnar import schemas
 from state_model.columnar.decode import key_mask
@@ -150,6 +150,10 @@ class StateLog:
             uncommitted=self._uncommitted,
             quarantined=reading.quarantined,
             losses=tuple(reading.losses),
+            undecoded_losses=tuple(reading.undecoded_losses),
+            undecoded=tuple(
+                Undecoded(reason, reading.details[reason], count) for reason, count in sorted(reading.undecoded.items())
+            ),
             unreadable_bytes=self.log_end.unreadable_bytes,
         )
 
