@@ -17,7 +17,7 @@ from sharelens.output import Answer, Column, Report, json_text, number_text
 from sharelens.output.layouts import Layout
 from sharelens.output.terminal import visible
 from sharelens.questions.answers.completeness import closing_line, evidence_line
-from sharelens.questions.answers.missing import damaged_metadata, lacking
+from sharelens.questions.answers.missing import damaged_metadata, held_back, lacking
 from sharelens.questions.answers.shape import CLUSTER_ID
 from sharelens.questions.missing_states import missing_states_part
 from sharelens.source.request import Source
@@ -265,7 +265,7 @@ def log_status(evidence: Tables) -> Report:
             "metadata_log": _metadata_part(metadata),
         },
         summary=closing_line(evidence),
-        warnings=(*lacking(topics), *_damage(metadata)),
+        warnings=(*lacking(topics), *held_back(cover), *_damage(metadata)),
     )
 
 
@@ -298,7 +298,11 @@ def lake_status(lake: Cut, cluster_id: str | None) -> Report:
         summary=closing_line(views[0])
         if len(views) == 1
         else evidence_line([part for cover in covers.values() for part in cover]),
-        warnings=(*lacking(_topics(lake, cluster_id)), *_damage(metadata)),
+        warnings=(
+            *lacking(_topics(lake, cluster_id)),
+            *held_back(part for cover in covers.values() for part in cover),
+            *_damage(metadata),
+        ),
     )
 
 

@@ -65,6 +65,14 @@ class MissingState(NamedTuple):
     reason: str
 
 
+class LeftOut(NamedTuple):
+    """A state topic that answers leave out: its id, the time of its last record (None: no record), and its sources."""
+
+    topic_id: str
+    last_ms: int | None
+    sources: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingEvidence:
     """What the evidence lacks by other logs, at its end.
@@ -74,6 +82,8 @@ class MissingEvidence:
     `groups`: groups whose initialized share partitions all lack state. `has_state_log`: whether a state partition is in
     the evidence. `state_partition_count`: None where it is unknown. `state_partitions`: those that the evidence lacks:
     by the metadata log of the replicas on the brokers whose logs these are, else those that `states` lie in.
+    `left_out`: state topics of other ids that are there and left out: from before the topic was created again, or of a
+    stale disk.
     """
 
     initialized: int | None = None
@@ -84,11 +94,17 @@ class MissingEvidence:
     has_state_log: bool = True
     state_partition_count: int | None = None
     state_partitions: Sample[int] = field(default_factory=Sample)
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def lacks_state_log(self) -> bool:
         """Whether share partitions are initialized and no state partition is in the evidence."""
         return bool(self.initialized) and not self.has_state_log
+
+    @property
+    def has_others(self) -> bool:
+        """Whether state partitions are missing whose numbers are not known."""
+        return any(state.state_partition is None for state in self.states.items)
 
     @property
     def absent(self) -> int:

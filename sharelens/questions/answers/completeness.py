@@ -8,11 +8,12 @@ import pyarrow.compute as pc
 
 from sharelens.evidence.as_of import LogPrefix
 from sharelens.output import name_cell
+from sharelens.output.terminal import visible
 from sharelens.output.wording import counted
 from sharelens.parameters.times import time_text
 from sharelens.source.request import CutChoice
 from sharelens.tables.cover import StatePartitionCover
-from sharelens.tables.missing import MissingEvidence
+from sharelens.tables.missing import LeftOut, MissingEvidence
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import fetched, read_group_records, read_share_partitions
 from state_model.errors import SharelensError, UsageError
@@ -178,15 +179,24 @@ def missing_text(missing: MissingEvidence) -> str:
     if missing.lacks_state_log:
         count = counted(missing.initialized or 0, "initialized share partition")
         return f"; {count}, and no folder of the state log: copy {STATE_TOPIC}-*"
-    text = ""
+    text = "".join(map(_left_out_text, missing.left_out))
     if missing.states.count:
         of_all = counted(missing.initialized or 0, "initialized share partition")
         text += f"; {missing.states.count} of {of_all} without state here"
     if missing.state_partitions.count:
         numbers = ", ".join(map(str, missing.state_partitions.items))
         omitted = missing.state_partitions.count - len(missing.state_partitions.items)
-        text += f"; state partitions not here: {numbers}{f' and {omitted} more' if omitted else ''}"
+        more_text = f" and {omitted} more" if omitted else " and others" if missing.has_others else ""
+        text += f"; state partitions not here: {numbers}{more_text}"
     return text
+
+
+def _left_out_text(topic: LeftOut) -> str:
+    sources = ", ".join(map(visible, topic.sources))
+    end = time_text(topic.last_ms)
+    return (
+        f"; left out: state topic {topic.topic_id} of {sources}, which ends at {end} (created again, or a stale disk)"
+    )
 
 
 def dropped_text(cover: Sequence[StatePartitionCover]) -> str:

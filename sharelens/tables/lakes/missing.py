@@ -1,6 +1,7 @@
 """What other logs list and the state log of a lake lacks, by the tables of its published cut."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -10,14 +11,14 @@ from sharelens.evidence.schemas import GROUP_RECORD, GROUP_RECORD_ORDER
 from sharelens.groups.initialized import LISTING_TYPES, initialized_share_partitions
 from sharelens.tables.cover import StatePartitionCover
 from sharelens.tables.lakes.places import Scan
-from sharelens.tables.missing import MissingEvidence, StateTopic, missing_evidence
+from sharelens.tables.missing import LeftOut, MissingEvidence, StateTopic, missing_evidence
 from state_model.columnar.keys import PLACE_KEY
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 from state_model.uuids import ZERO_UUID
 
 PLACE_TABLES = ("gold.progress", "gold.share_partition_state")
 """The tables that together have a row of every share partition."""
-READ = ["topic", "topic_id", "partition", "node_id"]
+READ = ["topic", "topic_id", "partition", "node_id", "source_id", "log_time_ms"]
 
 
 def missing_of_lake(
@@ -34,7 +35,19 @@ def missing_of_lake(
     topic = _state_topic(scan, log_topic_id, [row for row in extents if row["topic"] == STATE_TOPIC])
     if places is None:
         places = pa.concat_tables([scan(table, PLACE_KEY, None) for table in PLACE_TABLES])
-    return missing_evidence(initialized, places, cover, topic)
+    return replace(missing_evidence(initialized, places, cover, topic), left_out=_left_out(log_topic_id, extents))
+
+
+def _left_out(log_topic_id: str, extents: Iterable[Mapping[str, Any]]) -> tuple[LeftOut, ...]:
+    """The older incarnations of the state topic that have records."""
+    times: dict[str, int] = {}
+    sources: dict[str, set[str]] = {}
+    for row in extents:
+        topic_id = row["topic_id"]
+        if row["topic"] == STATE_TOPIC and topic_id != log_topic_id != ZERO_UUID and row["log_time_ms"] is not None:
+            times[topic_id] = max(row["log_time_ms"], times.get(topic_id, row["log_time_ms"]))
+            sources.setdefault(topic_id, set()).add(row["source_id"])
+    return tuple(LeftOut(topic_id, times[topic_id], tuple(sorted(sources[topic_id]))) for topic_id in sorted(times))
 
 
 def _initialized(scan: Scan) -> pa.Table:

@@ -1,6 +1,7 @@
 """What other logs of log directories list and the state log lacks."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -10,7 +11,7 @@ from sharelens.tables.cover import StatePartitionCover
 from sharelens.tables.logs.directories import LogDirectories
 from sharelens.tables.logs.groups import read_listings
 from sharelens.tables.logs.state import PROBE_ABOVE_BYTES, StateLog, size_bytes
-from sharelens.tables.missing import MissingEvidence, StateTopic, missing_evidence
+from sharelens.tables.missing import LeftOut, MissingEvidence, StateTopic, missing_evidence
 from sharelens.tables.places import PLACED
 from state_model.columnar.keys import PLACE_KEY
 from state_model.metadata.changes import PARTITION, TOPIC
@@ -19,6 +20,18 @@ from state_model.uuids import ZERO_UUID
 
 
 def missing_of_logs(
+    origin: LogDirectories, read_places: Callable[[], pa.Table], read_cover: Callable[[], Sequence[StatePartitionCover]]
+) -> MissingEvidence:
+    """As `_missing`, with the state topics that are left out."""
+    ids = {log.partition.topic_id for log in origin.logs}
+    left_out = (topic for topic in origin.state_topics if topic.topic_id not in ids)
+    return replace(
+        _missing(origin, read_places, read_cover),
+        left_out=tuple(LeftOut(topic.topic_id, topic.last_ms, tuple(sorted(topic.directories))) for topic in left_out),
+    )
+
+
+def _missing(
     origin: LogDirectories, read_places: Callable[[], pa.Table], read_cover: Callable[[], Sequence[StatePartitionCover]]
 ) -> MissingEvidence:
     """What is missing; state logs that a question left unread are probed where they are large.

@@ -169,9 +169,13 @@ class StateLog:
 
 
 def state_logs(
-    directories: Sequence[LogDirectory], *, include_uncommitted: bool, needed: bool = True
+    directories: Sequence[LogDirectory],
+    *,
+    include_uncommitted: bool,
+    needed: bool = True,
+    topic_id: str | None = None,
 ) -> list[StateLog]:
-    """The partitions of the newest incarnation of the state topic, by number.
+    """The partitions of the incarnation of the state topic with an id, by number; without it, of the newest one.
 
     Raises:
         SharelensError: no directory holds any, and the question needs them.
@@ -186,13 +190,14 @@ def state_logs(
     for partition in partitions:
         incarnations.setdefault(partition.topic_id, []).append(partition)
     logs = {
-        topic_id: [StateLog(partition, include_uncommitted=include_uncommitted) for partition in parts]
-        for topic_id, parts in incarnations.items()
+        key: [StateLog(partition, include_uncommitted=include_uncommitted) for partition in parts]
+        for key, parts in incarnations.items()
     }
     if len(logs) == 1:  # most of the time, and the headers need not be read
         return sorted(*logs.values(), key=lambda log: log.number)
-    times = [(topic_id, log.newest_ms()) for topic_id, parts in logs.items() for log in parts]
-    return sorted(logs[str(newest_incarnation(times))], key=lambda log: log.number)
+    if topic_id not in logs:
+        topic_id = newest_incarnation((key, log.newest_ms()) for key, parts in logs.items() for log in parts)
+    return sorted(logs[str(topic_id)], key=lambda log: log.number)
 
 
 def of_state_log(directories: Sequence[LogDirectory]) -> Sequence[LogDirectory]:

@@ -7,6 +7,7 @@ import pytest
 
 from sharelens.lake.scan import open_lake
 from sharelens.questions.answers.completeness import evidence_line
+from sharelens.questions.status import lake_status, log_status
 from sharelens.source.request import Source
 from sharelens.tables.cover import StatePartitionCover
 from sharelens.tables.logs.tables import open_log_tables
@@ -54,6 +55,21 @@ def test_what_lies_at_or_above_the_high_watermark_is_counted(high_watermark: int
         assert (part.first_offset, part.end_offset_exclusive) == (BASE, committed_end)
         assert (part.held_back, part.uncommitted) == (END - committed_end, 0)
         assert (part.first_ms is None) == (committed_end == BASE)
+
+
+def test_status_says_how_held_back_records_are_taken(tmp_path: Path) -> None:
+    logs = write_logs(tmp_path / "logs", BASE + 3)
+    make_lake(tmp_path / "lake", logs, stages=TO_STATE)
+    reports = [
+        lake_status(open_lake(tmp_path / "lake"), None),
+        log_status(open_log_tables(Source(log_dirs=(str(logs),)))),
+    ]
+    for report in reports:
+        (line,) = [warning for warning in report.warnings if "held back" in warning]
+        assert line.startswith("5 offsets of the state log at or above the high watermark are held back")
+        assert "--include-uncommitted" in line
+    dead_broker = open_log_tables(Source(log_dirs=(str(logs),), include_uncommitted=True))
+    assert not any("held back" in warning for warning in log_status(dead_broker).warnings)
 
 
 @pytest.mark.parametrize("high_watermark", [0, BASE + 3])

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from sharelens.groups.initialized import SHARE_PARTITION, initialized_share_partitions
 from sharelens.lake.scan import open_lake
-from sharelens.source.request import Source
+from sharelens.parameters.filters import parse_key_filter
+from sharelens.questions.state import state
+from sharelens.source.request import CutChoice, Source
 from sharelens.tables.cover import StatePartitionCover
 from sharelens.tables.logs.tables import open_log_tables
 from sharelens.tables.missing import (
@@ -65,10 +67,10 @@ def of_lake(lake: Path) -> MissingEvidence:
     return open_cut(open_lake(lake), None).missing
 
 
-@given(count=st.integers(1, 60), folders=st.sets(st.integers(0, 59)), lost=st.sets(st.sampled_from(KEYS), max_size=12))
-def test_each_initialized_share_partition_has_state_or_a_reason(count: int, folders: set[int], lost: set[Key]) -> None:
+@given(count=st.integers(1, 60), folders=st.sets(st.integers(0, 59)), gone=st.sets(st.sampled_from(KEYS), max_size=12))
+def test_each_initialized_share_partition_has_state_or_a_reason(count: int, folders: set[int], gone: set[Key]) -> None:
     present_folders = frozenset(number for number in folders if number < count)
-    with_state = [key for key in KEYS if key not in lost and partition_for(*key, count) in present_folders]
+    with_state = [key for key in KEYS if key not in gone and partition_for(*key, count) in present_folders]
     all_brokers = dict.fromkeys(range(count), frozenset({1}))
     topic_here = StateTopic(folders=present_folders, replicas=all_brokers, nodes=frozenset({1}))
     missing = missing_evidence(table_of(KEYS), places_of(with_state, count), (), topic_here)
@@ -76,9 +78,9 @@ def test_each_initialized_share_partition_has_state_or_a_reason(count: int, fold
     assert missing.states.count == sum(missing.reasons.values()) == sum(missing.by_group.values())
     assert missing.states.count == len(KEYS) - len(with_state)
     assert len(missing.states.items) == min(SAMPLED, missing.states.count)
-    for state in missing.states.items:
-        assert state.state_partition == partition_for(*state[:3], count)
-        assert state.reason == (NO_STATE if state.state_partition in present_folders else NO_FOLDER)
+    for lost in missing.states.items:
+        assert lost.state_partition == partition_for(*lost[:3], count)
+        assert lost.reason == (NO_STATE if lost.state_partition in present_folders else NO_FOLDER)
     assert missing.state_partitions.count == count - len(present_folders)
     assert missing.absent == sum(partition_for(*key, count) not in present_folders for key in KEYS)
 
@@ -89,10 +91,10 @@ def test_without_metadata_no_share_partition_is_placed_wrongly(placed: set[Key],
     present_folders = frozenset({*folders, *(partition_for(*key, COUNT) for key in with_state)})
     missing = missing_evidence(table_of(KEYS), places_of(with_state), (), StateTopic(folders=present_folders))
     assert missing.state_partition_count in (None, COUNT)
-    for state in missing.states.items:
-        number = partition_for(*state[:3], COUNT)
-        assert state.state_partition in (None, number)
-        assert (state.reason == NO_FOLDER and number not in present_folders) or state.reason in (
+    for lost in missing.states.items:
+        number = partition_for(*lost[:3], COUNT)
+        assert lost.state_partition in (None, number)
+        assert (lost.reason == NO_FOLDER and number not in present_folders) or lost.reason in (
             UNKNOWN_PLACE,
             NO_STATE,
         )
@@ -200,6 +202,15 @@ def test_a_lake_lacks_what_its_logs_lack(partial_copies: dict[str, Path], tmp_pa
     without_1 = of_logs(partial_copies["without-1"])
     assert (without_1.states.count, without_1.reasons) == (2, {NO_FOLDER: 2})
     assert without_1.state_partitions.items == (1,)
+
+
+@pytest.mark.slow
+def test_answers_over_a_part_of_the_state_log_say_that_sums_are_lower_bounds(partial_copies: dict[str, Path]) -> None:
+    tables = open_log_tables(Source(log_dirs=(str(partial_copies["without-1"]),)))
+    for groups, count in (((), 2), (("g-explicit",), 1), (("g-implicit",), 1)):
+        (line,) = state(tables, parse_key_filter(groups, [], []), CutChoice()).warnings
+        assert line.startswith(f"{count} initialized share partition")
+        assert "sums over share partitions are lower bounds; copy __share_group_state-1" in line
 
 
 @pytest.mark.slow

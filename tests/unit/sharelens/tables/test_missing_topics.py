@@ -1,4 +1,4 @@
-"""User partitions that live share partitions need; folders of deleted topics can't be copied, so nobody asks for them."""
+"""User partitions that live share partitions need; folders of a deleted topic can not be copied any more."""
 
 from pathlib import Path
 
