@@ -19,24 +19,20 @@ from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 from state_model.uuids import ZERO_UUID
 
 
-def missing_of_logs(
-    origin: LogDirectories, read_places: Callable[[], pa.Table], read_cover: Callable[[], Sequence[StatePartitionCover]]
-) -> MissingEvidence:
+def missing_of_logs(origin: LogDirectories, read_cover: Callable[[], Sequence[StatePartitionCover]]) -> MissingEvidence:
     """As `_missing`, with the state topics that are left out."""
     ids = {log.partition.topic_id for log in origin.logs}
     left_out = (topic for topic in origin.state_topics if topic.topic_id not in ids)
     return replace(
-        _missing(origin, read_places, read_cover),
+        _missing(origin, read_cover),
         left_out=tuple(LeftOut(topic.topic_id, topic.last_ms, tuple(sorted(topic.directories))) for topic in left_out),
     )
 
 
-def _missing(
-    origin: LogDirectories, read_places: Callable[[], pa.Table], read_cover: Callable[[], Sequence[StatePartitionCover]]
-) -> MissingEvidence:
+def _missing(origin: LogDirectories, read_cover: Callable[[], Sequence[StatePartitionCover]]) -> MissingEvidence:
     """What is missing; state logs that a question left unread are probed where they are large.
 
-    `read_places`, `read_cover`: the port's `place` table and cover, read only where share partitions are initialized.
+    `read_cover`: the port's cover, read only where share partitions are initialized.
     """
     logs, topic = origin.logs, state_topic(origin)
     initialized = _initialized(origin)
@@ -44,10 +40,12 @@ def _missing(
         return missing_evidence(initialized, PLACED.empty_table(), (), topic)
     size = sum(log.size_bytes for log in logs)
     is_probed = size > PROBE_ABOVE_BYTES and (
-        size > origin.source.max_bytes or any(log.reading is None for log in logs)
+        size > origin.source.max_bytes or not all(log.is_read_through for log in logs)
     )
-    places = _probed_places(logs) if is_probed else read_places()
-    return missing_evidence(initialized, places, () if is_probed else read_cover(), topic, is_probed=is_probed)
+    if is_probed:
+        return missing_evidence(initialized, _probed_places(logs), (), topic, is_probed=True)
+    places = pa.concat_tables([PLACED.empty_table().select(PLACE_KEY), *(log.places() for log in logs)])
+    return missing_evidence(initialized, places, read_cover(), topic)
 
 
 def state_topic(origin: LogDirectories) -> StateTopic:

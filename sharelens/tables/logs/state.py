@@ -21,7 +21,7 @@ from sharelens.tables.cover import StatePartitionCover, Undecoded
 from sharelens.tables.where import ALL_KEYS, Keys
 from state_model.columnar import schemas
 from state_model.columnar.decode import key_mask
-from state_model.columnar.keys import SHARE_PARTITION_KEY
+from state_model.columnar.keys import SHARE_PARTITION_KEY, number_keys
 from state_model.columnar.replay import replay_records
 from state_model.errors import SharelensError
 from state_model.java import partition_for
@@ -52,6 +52,7 @@ class StateLog:
         self._uncommitted = max(0, self.end_offset - max(self.first_offset, committed_end))
         self.reading: Reading | None = None
         self._kept_tables: tuple[pa.Table, ...] | None = None
+        self._share_partitions: pa.Table | None = None
 
     def read(self, keys: Keys = ALL_KEYS, prefix: LogPrefix = WHOLE_LOG) -> Iterator[pa.Table]:
         """Decoded records (SHARE_RECORD) in offset order, in bounded chunks.
@@ -63,16 +64,21 @@ class StateLog:
             yield from self._kept_tables
             return
         reading = Reading(self.partition, self.end_offset, prefix)
+        named: list[pa.Table] = []
         pending = [schemas.SHARE_RECORD.empty_table()]
         for chunk in self.read_raw():
             times = reading.take(chunk.records, chunk.problems)
             pending.append(self._decoded(chunk.records, times, keys, reading))
             if sum(table.nbytes for table in pending) > FOLD_BYTES:
+                named.append(number_keys(*pending)[1])
                 yield pa.concat_tables(pending)
                 pending = pending[:1]
+        named.append(number_keys(*pending)[1])
         yield pa.concat_tables(pending)
         reading.close()
         self.reading = reading
+        if keys.only is None:
+            self._share_partitions = number_keys(*named)[1]
 
     def read_and_keep(self, keys: Keys, most_bytes: int) -> Iterator[pa.Table]:
         """As `read` of the whole log; records of at most so many bytes are kept for the readings that follow."""
@@ -84,6 +90,20 @@ class StateLog:
             yield records
         if keys.only is None and size <= most_bytes:
             self._kept_tables = tuple(kept_tables)
+
+    @property
+    def is_read_through(self) -> bool:
+        """Whether a reading has decoded the records of all share partitions."""
+        return self._share_partitions is not None
+
+    def places(self) -> pa.Table:
+        """PLACE_KEY of every share partition with a record; reads the log where no reading has decoded all of it."""
+        if self._share_partitions is None:
+            for _ in self.read():
+                pass
+        assert self._share_partitions is not None
+        number = pa.scalar(self.number, pa.int32())
+        return self._share_partitions.append_column("state_partition", pa.repeat(number, len(self._share_partitions)))
 
     @property
     def is_kept(self) -> bool:

@@ -54,7 +54,7 @@ from sharelens.tables.port import (
     schema_of,
 )
 from sharelens.tables.samples import NO_BATCHES
-from sharelens.tables.where import ALL_KEYS, ALL_ROWS, Keys, Order, Where
+from sharelens.tables.where import ALL_ROWS, Keys, Order, Where
 from state_model.columnar import schemas
 from state_model.columnar.keys import LOG_ORDER, SHARE_PARTITION_KEY
 from state_model.columnar.replay import Replayed, open_ranges, replay_records
@@ -342,7 +342,7 @@ class LogTables:
     @cached_property
     def missing(self) -> MissingEvidence:
         """By the group coordinator's log and the metadata log."""
-        return missing_of_logs(self.origin, lambda: self._places(ALL_KEYS), self.cover)
+        return missing_of_logs(self.origin, self.cover)
 
     def read_until_ms(self) -> int | None:
         """By the times of the checkpoint files."""

@@ -205,6 +205,17 @@ def test_a_lake_lacks_what_its_logs_lack(partial_copies: dict[str, Path], tmp_pa
 
 
 @pytest.mark.slow
+def test_large_state_logs_that_nobody_read_are_probed(
+    partial_copies: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sharelens.tables.logs.missing.PROBE_ABOVE_BYTES", 0)
+    assert of_logs(dataset("basic") / "logs").states.count == 0
+    tables = open_log_tables(Source(log_dirs=(str(partial_copies["without-1"]),)))
+    assert tables.missing.reasons == {NO_FOLDER: 2}
+    assert all(log.reading is None for log in tables.origin.logs)
+
+
+@pytest.mark.slow
 def test_answers_over_a_part_of_the_state_log_say_that_sums_are_lower_bounds(partial_copies: dict[str, Path]) -> None:
     tables = open_log_tables(Source(log_dirs=(str(partial_copies["without-1"]),)))
     for groups, count in (((), 2), (("g-explicit",), 1), (("g-implicit",), 1)):
