@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from jobs import books, retained
 from jobs.errors import JobError
 from sharelens.evidence.coverage import coverage
+from sharelens.evidence.intervals import Interval
 from sharelens.lake import durability, gates, scan
 from sharelens.lake.lake import Lake
 from sharelens.lake.parquet import DataFile, write_rows
@@ -122,7 +123,7 @@ def cut_files(lake: Lake, run: int, cluster_id: str, version: str) -> list[DataF
 
 
 def evidence(lake: Lake) -> list[dict[str, Any]]:
-    """The log range and the log time of every state partition in the lake."""
+    """The log range and the log time of every state partition in the lake; no times where no record is stored."""
     rows = books.extents(lake, (pc.field("topic") == STATE_TOPIC) & (pc.field("status") == "taken"))
     groups = books.by_partition([row for row in rows if row["content"] == "log_record"])
     before = _newest(lake)
@@ -140,8 +141,9 @@ def evidence(lake: Lake) -> list[dict[str, Any]]:
     result = []
     for key, group in sorted(groups.items()):
         extent = coverage(group)
-        if extent.stored_ranges:
-            first_offset, first_ms = extent.stored_ranges[0][0], first_times.get(key)
+        ranges = extent.stored_ranges or _without_records(group)
+        if ranges:
+            first_offset, first_ms = ranges[0][0], first_times.get(key)
             if key in cuts:  # history that retention has dropped is no evidence any more
                 first_offset = max(first_offset, cuts[key].offset)
                 first_ms = max(first_ms or cuts[key].time_ms, cuts[key].time_ms)
@@ -150,13 +152,20 @@ def evidence(lake: Lake) -> list[dict[str, Any]]:
                 "log_topic_id": key[1],
                 "state_partition": key[2],
                 "first_log_offset": first_offset,
-                "end_log_offset_exclusive": extent.stored_ranges[-1][1],
+                "end_log_offset_exclusive": ranges[-1][1],
                 "first_log_time_ms": first_ms,
                 "log_time_ms": extent.log_time_ms,
                 "held_back": max(group, key=lambda row: row["run_id"])["held_back"],
             }
             result.append(entry)
     return result
+
+
+def _without_records(extents: list[dict[str, Any]]) -> list[Interval]:
+    """The range of a state partition none of whose records is stored: unreadable or held back; none of an empty one."""
+    begin = max(min(row[name] for row in extents) for name in ("from_offset", "log_start_offset"))
+    end = max(row["end_offset_exclusive"] for row in extents)
+    return [(begin, end)] if end > begin or any(row["held_back"] for row in extents) else []
 
 
 def _starts_over(extents: list[dict[str, Any]], published_run: int) -> bool:

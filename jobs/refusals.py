@@ -7,9 +7,14 @@ from jobs.fetched import FETCHED
 from jobs.ingest import plan
 from jobs.ingest.sources import Sources
 from jobs.options import RunOptions
+from sharelens.evidence.metadata_events import MetadataHistory
+from sharelens.evidence.metadata_reading import TooLargeError, read_metadata
+from sharelens.evidence.state_topics import check_one_cluster, state_topic_id, state_topics
 from sharelens.kafka_log import archives, filesystem
 from sharelens.lake import scan
 
+MOST_METADATA_BYTES = 2 << 30
+"""A larger metadata log decides nothing here."""
 OWN_NAMES = (".lock", ".lease", FETCHED, "bronze", "silver", "gold")
 
 
@@ -42,10 +47,20 @@ def check_sources(options: RunOptions) -> None:
     """Refuses directories that can't be read, or not together, before a lake is made for them.
 
     Raises:
-        SharelensError: as `plan.scan_directories`, `unite` and `plan.cluster_of` say.
+        SharelensError: as `plan.scan_directories`, `unite`, `plan.cluster_of` and `check_one_cluster` say.
     """
     sources = Sources(plan.scan_directories(options.log_dirs, include_deleted=options.include_deleted))
     plan.cluster_of(sources.directories, options.cluster_id, ())
+    topics = state_topics(sources.partitions)
+    if len(topics) > 1:
+        check_one_cluster(topics, state_topic_id(_metadata(sources)))
+
+
+def _metadata(sources: Sources) -> MetadataHistory | None:
+    try:
+        return read_metadata(sources.directories, max_bytes=MOST_METADATA_BYTES)
+    except TooLargeError:
+        return None
 
 
 def _check_apart(options: RunOptions) -> None:

@@ -20,7 +20,7 @@ from sharelens.kafka_log.layout import LogDirectory, PartitionDirectory, scan_lo
 from sharelens.kafka_log.leader_epochs import LeaderEpoch, below
 from sharelens.kafka_log.reader import NO_BATCH, LogEnd, joined_end
 from sharelens.kafka_log.union import LogPartition, unite
-from state_model.topics import RECORD_TOPICS, STATE_TOPIC, UNKNOWN_CLUSTER
+from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC, UNKNOWN_CLUSTER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +132,9 @@ def plan_partition(
         interval for copy in partition.copies for interval in prior.missing_from(copy.source_id, offered[copy.uri])
     )
     if not ranges and not unread and not _has_other_ends(partition, rows, until_ms):
-        takes_end = not rows and until_ms is None and partition.topic not in RECORD_TOPICS
-        return _only_its_end(partition, content, joined_end(ends), include_uncommitted) if takes_end else None
+        if rows or until_ms is not None or partition.topic == OFFSETS_TOPIC:
+            return None
+        return _only_its_end(partition, content, joined_end(ends), include_uncommitted)
     begin = ranges[0][0] if ranges else prior.end
     log_end = joined_end(ends)
     return Extent(
@@ -153,9 +154,8 @@ def plan_partition(
 
 
 def _only_its_end(partition: LogPartition, content: str, log_end: LogEnd, include_uncommitted: bool) -> Extent:
-    """An extent without records, which notes the end of a partition.
-
-    It is for user partitions that every group has read to the end, and for topics without dead letters.
+    """An extent without records, which notes the end of a partition: of a user topic that every group has read to the
+    end, of a topic without dead letters, or of a state partition without a committed record.
     """
     end = log_end.readable(partition.committed_end, include_uncommitted=include_uncommitted)
     return Extent(
@@ -167,7 +167,7 @@ def _only_its_end(partition: LogPartition, content: str, log_end: LogEnd, includ
         held_back=max(0, log_end.end_offset - end),
         log_end=log_end,
         late=False,
-        log_time_ms=log_end.newest_ms,
+        log_time_ms=None if partition.topic == STATE_TOPIC else log_end.newest_ms,
         covered=(),
     )
 

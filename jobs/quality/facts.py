@@ -5,7 +5,7 @@ DuckDB reads the tables through Arrow, in bounded memory and into a folder that 
 """
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import books, retained
-from jobs.quality import references
+from jobs.quality import evidence, references
 from jobs.quality.results import earlier_volumes
-from jobs.quality.rule import AUDIT, FRESHNESS, KEYS, REFERENCES, SHAPE, STAGE, VOLUME, Reference, Rule
+from jobs.quality.rule import AUDIT, EVIDENCE, FRESHNESS, KEYS, REFERENCES, SHAPE, STAGE, VOLUME, Reference, Rule
 from jobs.quality.slices import Scope
 from jobs.quality.suites import field_text
 from sharelens.lake.lake import Lake
@@ -97,15 +97,22 @@ def facts_of(
     for rule in rules:
         if rule.kind == REFERENCES and rule.reference is not None:
             _missing(facts, scope, table, rule.reference, connection)
-    if STAGE in kinds:
-        facts.put("runs_behind", [_runs_behind(scope.lake, table)], pa.int64())
-    if FRESHNESS in kinds:
-        _evidence_age(facts, scope, now_ms)
-    if VOLUME in kinds:
-        _volume(facts, scope, table)
-    if AUDIT in kinds:
-        _standing_findings(facts, scope, table, suppressions, now_ms)
+    counted: dict[str, Callable[[], None]] = {
+        STAGE: lambda: facts.put("runs_behind", [_runs_behind(scope.lake, table)], pa.int64()),
+        FRESHNESS: lambda: _evidence_age(facts, scope, now_ms),
+        VOLUME: lambda: _volume(facts, scope, table),
+        EVIDENCE: lambda: _missing_evidence(facts, scope),
+        AUDIT: lambda: _standing_findings(facts, scope, table, suppressions, now_ms),
+    }
+    for kind in counted.keys() & kinds:
+        counted[kind]()
     return facts
+
+
+def _missing_evidence(facts: Facts, scope: Scope) -> None:
+    for name, numbers, detail in evidence.facts(scope):
+        facts.put(name, numbers, pa.int64())
+        facts.details[name] = detail
 
 
 def _standing_findings(

@@ -12,6 +12,7 @@ NOT_NULL = "ExpectColumnValuesToNotBeNull"
 LEVELS = (BLOCKING, WARNING)
 SHAPE, NULLABILITY, KEYS, RANGES = "shape", "nullability", "keys", "ranges"
 REFERENCES, STAGE, FRESHNESS, VOLUME, AUDIT = "references", "stage", "freshness", "volume", "audit"
+EVIDENCE = "evidence"
 KINDS = {
     SHAPE: "the columns, their types and their nullability are those that this version of sharelens writes",
     NULLABILITY: "a column that is declared not null has no null",
@@ -22,6 +23,7 @@ KINDS = {
     FRESHNESS: "the evidence is recent",
     VOLUME: "a run brings about as many rows as the runs before it",
     AUDIT: "no finding of the audit stands that is not suppressed",
+    EVIDENCE: "what other logs list is in the evidence, and can be read",
 }
 ROWS, FACTS = "rows", "facts"
 """Views of a table: each has a suite."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.quality import references
+from jobs.quality import evidence, references
 from jobs.quality.rule import (
     AUDIT,
     BLOCKING,
@@ -115,6 +115,7 @@ def rules_of(name: str, limits: Limits = DEFAULT_LIMITS) -> tuple[Rule, ...]:
         *_pairs(table),
         *_agreements(table),
         *references.rules_of(name),
+        *evidence.rules_of(name),
         *_stage(name),
         *_freshness(name, limits),
         *_volume(name, limits),

@@ -45,14 +45,18 @@ class Reading:
 
     `first_ms`, `last_ms`: log time of the first and the last record; None without a record. `losses` (after `close`):
     ranges without records below the end offset, and records that could not be decoded, ascending. `late`: LATE_RECORD
-    tables. `reasons`: how often each reason code of a problem came up. `prefix_end`: the last log offset of the prefix,
-    -1 for no record, None for the whole log.
+    tables. `reasons`: how often each reason code of a problem came up; `undecoded`: of records that could not be
+    decoded alone, with `details` of the first one and `undecoded_losses`. `prefix_end`: the last log offset of the
+    prefix, -1 for no record, None for the whole log.
     """
 
     def __init__(self, partition: LogPartition, end_offset: int, prefix: LogPrefix = WHOLE_LOG) -> None:
         self.losses: list[Loss] = []
         self.late: list[pa.Table] = []
         self.reasons: Counter[str] = Counter()
+        self.undecoded: Counter[str] = Counter()
+        self.undecoded_losses: list[Loss] = []
+        self.details: dict[str, str] = {}
         self.first_ms: int | None = None
         self.last_ms: int | None = None
         self.prefix_end: int | None = prefix.at_offsets.get(partition.partition)
@@ -95,7 +99,10 @@ class Reading:
     def take_undecodable(self, problems: pa.Table) -> None:
         """Takes records that could not be decoded (DECODE_PROBLEM); those that the broker skips as well are no loss."""
         self.reasons.update(problems.column("reason").to_pylist())
-        self.losses += losses_of_problems(problems)
+        self.undecoded.update(problems.column("reason").to_pylist())
+        for reason, detail in zip(*(problems.column(name).to_pylist() for name in ("reason", "detail")), strict=True):
+            self.details.setdefault(reason, detail)
+        self.undecoded_losses += losses_of_problems(problems)
 
     def close(self) -> None:
         """Adds the ranges without records to the losses. Call it once, when the last chunk was taken."""
@@ -103,7 +110,7 @@ class Reading:
         for gap in difference([(0, self._end)], self._covered):
             reason = gap_reason(gap, self._damages, log.copies, log.log_start_offset)
             self.losses.append(Loss(first_offset=gap[0], last_offset=gap[1] - 1, reason=reason))
-        self.losses = in_order(self.losses)
+        self.losses = in_order([*self.losses, *self.undecoded_losses])
 
     def losses_in_prefix(self) -> list[Loss]:
         """Losses that begin in the prefix."""

@@ -47,7 +47,8 @@ class PartitionDirectory:
     """One copy of one partition.
 
     `committed_end` is the checkpointed high watermark (exclusive): None when the directory has no such file and is
-    read whole, 0 when the file has no line for the partition, so that no record is known to be committed.
+    read whole. It is at least the log start offset (UnifiedLog begins there), which it is, too, when the file has no
+    line for the partition: no record is known to be committed.
     `remote_below`: the log starts below the first local segment, the older part is in tiered storage.
     `log_start_known`: the directory has a log-start-offset-checkpoint; without it, `log_start_offset` is a guess.
     `leader_epochs`: (epoch, first offset).
@@ -290,7 +291,9 @@ def _scan_partition(
     first = segments[0].base_offset if segments else 0
     key = (topic, partition)
     log_start = (context.log_starts or {}).get(key, first) if status == "live" else first
-    committed = context.high_watermarks.get(key, 0) if context.high_watermarks is not None else None
+    committed = None
+    if context.high_watermarks is not None:
+        committed = max(log_start, context.high_watermarks.get(key, 0))
     return PartitionDirectory(
         topic=topic,
         partition=partition,

@@ -75,12 +75,11 @@ def figures(evidence: Tables) -> Figures:
     _add_counts(partitions, catalog.REDELIVERED, measured.redelivered())
     groups, missing = measured.dead_letters_missing()
     _add_counts(partitions, catalog.DEAD_LETTERS_MISSING, missing, groups)
-    losses = [loss for part in cover for loss in part.losses]
     of_cluster: dict[Metric, float] = {
         catalog.READ_TIMESTAMP: read_ms / 1000,
         catalog.STATE_PARTITIONS: len(cover),
-        catalog.GAPS: len(losses),
-        catalog.GAP_OFFSETS: sum(loss.last_offset - loss.first_offset + 1 for loss in losses if loss.group_id is None),
+        catalog.GAPS: sum(len(part.gaps) for part in cover),
+        catalog.GAP_OFFSETS: sum(part.gap_offsets for part in cover),
         catalog.QUARANTINED: sum(part.quarantined for part in cover),
         catalog.HELD_BACK: sum(part.held_back for part in cover),
     }

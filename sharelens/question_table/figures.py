@@ -280,6 +280,7 @@ STATUS = Question(
         "state_partitions": "sharelens.questions.status:LAYOUT",
         "sources": "sharelens.questions.status:SOURCE_LAYOUT",
         "gaps": "sharelens.questions.status:GAP_LAYOUT",
+        "missing_states": "sharelens.questions.missing_states:LAYOUT",
         "quarantine": "sharelens.questions.status:QUARANTINE_LAYOUT",
         "metadata_log": "sharelens.questions.status:METADATA_LAYOUT",
         "settings": "sharelens.questions.status:SETTINGS_LAYOUT",

@@ -19,6 +19,7 @@ from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.measured import Scope, answer, by_place, marked, scope
 from sharelens.questions.answers.shape import answer_schema
 from sharelens.source.request import CutChoice
+from sharelens.tables.missing_topics import missing_user_partitions
 from sharelens.tables.parts import Part
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_topic_batches, read_topic_extents
@@ -83,10 +84,12 @@ def _missing(evidence: Tables, places: Sequence[TopicPartition], window: Span) -
     if not places:
         return []
     timed = "; a window of time needs them, so its offsets are not counted" if window.from_ms is not None else ""
+    remedy = "no live share partition needs them any more"
+    if missing_user_partitions(evidence, places):
+        remedy = "copy the topics' folders too (--log-dir, or `sharelens run` again)"
     warning = (
         f"no batch headers of {_named(evidence, places)} in {evidence.place}: counted up to the end of the "
-        f"state log{timed}; "
-        "copy the topics' folders too (--log-dir, or `sharelens run` again)"
+        f"state log{timed}; {remedy}"
     )
     return [warning]
 

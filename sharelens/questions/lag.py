@@ -35,7 +35,7 @@ from sharelens.questions.answers.completeness import (
     prefix_of,
     times,
 )
-from sharelens.questions.answers.missing import unknown_ends
+from sharelens.questions.answers.missing import unknown_ends, without_state
 from sharelens.questions.answers.naming import ensure_known, resolve
 from sharelens.questions.answers.shape import answer_schema, constant, with_names
 from sharelens.source.request import CutChoice
@@ -81,7 +81,7 @@ def lag(
     table = with_names(table.sort_by(SHARE_PARTITION_ORDER), names)
     table = table.add_column(0, "cluster_id", constant(evidence.cluster_id, table.num_rows, pa.string()))
     warnings += misplaced_warnings(placed.filter(placed.column("misplaced")), names)
-    warnings += unknown_ends(table)
+    warnings += [*unknown_ends(table), *without_state(evidence.missing, key_filter.groups)]
     closing = closing_line(evidence, incomplete_rows(table.column("completeness")))
     return Answer(
         table=table,

@@ -16,6 +16,7 @@ from sharelens.questions.answers.completeness import (
     misplaced_warnings,
     prefix_of,
 )
+from sharelens.questions.answers.missing import without_state
 from sharelens.questions.answers.naming import ensure_known, resolve
 from sharelens.questions.answers.shape import answer_schema, constant, named_batches, ranges_column
 from sharelens.source.request import CutChoice
@@ -62,7 +63,7 @@ def state(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, *, verbose: b
     keys = resolve(evidence, key_filter)
     prefix = prefix_of(cut)
     table, misplaced = state_table(evidence, keys, prefix)
-    warnings = check_cut(evidence, prefix) + misplaced
+    warnings = check_cut(evidence, prefix) + misplaced + without_state(evidence.missing, key_filter.groups)
     if table.num_rows == 0:
         ensure_known(evidence, key_filter, keys)
     summary = closing_line(evidence, incomplete_rows(table.column("completeness")))

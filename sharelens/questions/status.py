@@ -1,6 +1,7 @@
 """The evidence: clusters, sources, time covered per state partition, gaps, quarantine, runs, versions."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,8 +17,9 @@ from sharelens.output import Answer, Column, Report, json_text, number_text
 from sharelens.output.layouts import Layout
 from sharelens.output.terminal import visible
 from sharelens.questions.answers.completeness import closing_line, evidence_line
-from sharelens.questions.answers.missing import damaged_metadata, lacking
+from sharelens.questions.answers.missing import damaged_metadata, held_back, lacking
 from sharelens.questions.answers.shape import CLUSTER_ID
+from sharelens.questions.missing_states import missing_states_part
 from sharelens.source.request import Source
 from sharelens.tables.cover import StatePartitionCover
 from sharelens.tables.lakes.clusters import clusters
@@ -39,6 +41,7 @@ STATE_PARTITION = pa.schema(
         column("first_log_time_ms", pa.int64(), "log time of the first record"),
         column("last_log_time_ms", pa.int64(), "log time of the last record"),
         column("held_back", pa.int64(), "offsets at or above the high watermark"),
+        column("uncommitted", pa.int64(), "offsets at or above the high watermark that were taken all the same"),
         column("quarantined", pa.int64(), "records and batches in quarantine"),
         column("gap_offsets", pa.int64(), "offsets that the evidence lacks"),
     ]
@@ -112,14 +115,14 @@ TABLE = pa.schema(
 LAYOUT = Layout(
     schema=STATE_PARTITION,
     fields="cluster_id state_partition first_log_offset end_log_offset_exclusive log_start_offset first_log_time_ms "
-    "last_log_time_ms held_back quarantined gap_offsets",
+    "last_log_time_ms held_back uncommitted quarantined gap_offsets",
     headings={
         "end_log_offset_exclusive": "END-STATE-LOG-OFFSET",
         "log_start_offset": "STATE-LOG-START",
         "first_log_time_ms": "FROM",
         "last_log_time_ms": "TO",
     },
-    important="STATE-PARTITION GAP-OFFSETS QUARANTINED HELD-BACK TO FROM",
+    important="STATE-PARTITION GAP-OFFSETS QUARANTINED HELD-BACK UNCOMMITTED TO FROM",
 )
 SOURCE_LAYOUT = Layout(
     schema=SOURCE,
@@ -163,10 +166,9 @@ def partitions_part(evidence: Tables, cover: Sequence[StatePartitionCover]) -> A
         {
             "cluster_id": evidence.cluster_id,
             **part.row(),
+            "uncommitted": part.uncommitted,
             "quarantined": part.quarantined,
-            "gap_offsets": sum(
-                loss.last_offset - loss.first_offset + 1 for loss in part.losses if loss.group_id is None
-            ),
+            "gap_offsets": part.gap_offsets,
         }
         for part in cover
     ]
@@ -185,7 +187,7 @@ def gaps_part(covers: Mapping[str | None, Sequence[StatePartitionCover]]) -> Ans
         }
         for cluster_id, cover in covers.items()
         for part in cover
-        for loss in part.losses
+        for loss in part.gaps
     ]
     return Answer(table=pa.Table.from_pylist(rows, schema=GAP), columns=GAP_LAYOUT.columns(), none="none")
 
@@ -215,7 +217,7 @@ def status(source: Source) -> Report:
     """The answer to `sharelens status`; errors as in `lake_status`."""
     if source.lake is not None:
         return lake_status(open_lake(source.lake), source.cluster_id)
-    with open_logs(source) as evidence:
+    with open_logs(replace(source, takes_group_log=True)) as evidence:
         return log_status(evidence)
 
 
@@ -248,6 +250,7 @@ def log_status(evidence: Tables) -> Report:
             "state_partitions": partitions_part(evidence, cover),
             "sources": Answer(table=pa.Table.from_pylist(sources, schema=SOURCE)),
             "gaps": gaps_part({evidence.cluster_id: cover}),
+            "missing_states": missing_states_part({evidence.cluster_id: evidence.missing}),
             "quarantine": _quarantine_part(
                 [
                     {
@@ -262,7 +265,7 @@ def log_status(evidence: Tables) -> Report:
             "metadata_log": _metadata_part(metadata),
         },
         summary=closing_line(evidence),
-        warnings=(*lacking(topics), *_damage(metadata)),
+        warnings=(*lacking(topics), *held_back(cover), *_damage(metadata)),
     )
 
 
@@ -284,6 +287,7 @@ def lake_status(lake: Cut, cluster_id: str | None) -> Report:
             "state_partitions": Answer(table=together, columns=columns, none="none"),
             "sources": _sources_part(lake, cluster_id),
             "gaps": gaps_part(covers),
+            "missing_states": missing_states_part({view.cluster_id: view.missing for view in views}),
             "quarantine": _quarantine_part(_quarantine_rows(lake, cluster_id)),
             "metadata_log": _metadata_part(metadata),
             "settings": _settings_part(lake, cluster_id),
@@ -294,7 +298,11 @@ def lake_status(lake: Cut, cluster_id: str | None) -> Report:
         summary=closing_line(views[0])
         if len(views) == 1
         else evidence_line([part for cover in covers.values() for part in cover]),
-        warnings=(*lacking(_topics(lake, cluster_id)), *_damage(metadata)),
+        warnings=(
+            *lacking(_topics(lake, cluster_id)),
+            *held_back(part for cover in covers.values() for part in cover),
+            *_damage(metadata),
+        ),
     )
 
 

@@ -95,7 +95,7 @@ def evidence_sheet(cover: Sequence[StatePartitionCover], command: str) -> Sheet:
     """One row a state partition, those with losses first."""
     parts = sorted(
         cover,
-        key=lambda part: (-len(part.losses), -part.quarantined, -part.held_back, part.state_partition),
+        key=lambda part: (-len(part.gaps), -part.quarantined, -part.held_back, part.state_partition),
     )
     return Sheet(
         name="evidence-table",
@@ -119,7 +119,7 @@ def evidence_sheet(cover: Sequence[StatePartitionCover], command: str) -> Sheet:
                 number_cell(part.first_offset),
                 number_cell(part.end_offset_exclusive),
                 number_cell(part.log_start_offset),
-                Cell(text=number(len(part.losses)), sort=len(part.losses), mark="watch" if part.losses else None),
+                Cell(text=number(len(part.gaps)), sort=len(part.gaps), mark="watch" if part.gaps else None),
                 number_cell(part.quarantined),
                 number_cell(part.held_back),
             )
@@ -133,7 +133,7 @@ def evidence_sheet(cover: Sequence[StatePartitionCover], command: str) -> Sheet:
 
 def gaps_sheet(cover: Sequence[StatePartitionCover], command: str) -> Sheet:
     """One row a lost range of the state log."""
-    losses = [(part.state_partition, loss) for part in cover for loss in part.losses]
+    losses = [(part.state_partition, loss) for part in cover for loss in part.gaps]
     return Sheet(
         name="gaps-table",
         caption="Gaps: state-log offsets that the evidence lacks",

@@ -138,7 +138,7 @@ def _facts(gathered: Gathered) -> Sequence[tuple[str, str]]:
         as_of = f"as of {moment(cut.as_of_ms)} UTC"
     elif cut.at_offsets:
         as_of = "offsets of the state log"
-    gaps = sum(len(part.losses) for part in gathered.signs.cover)
+    gaps = sum(len(part.gaps) for part in gathered.signs.cover)
     quarantined = sum(part.quarantined for part in gathered.signs.cover)
     back = sum(part.held_back for part in gathered.signs.cover)
     return (

@@ -22,6 +22,7 @@ from sharelens.measures.topics.extents import TOPIC_EXTENT, Ints, TopicPartition
 from sharelens.measures.topics.file_ends import EndOffsets
 from sharelens.measures.topics.headers import SampledBatches
 from sharelens.tables.cover import GroupLogCover, StatePartitionCover
+from sharelens.tables.missing import MissingEvidence
 from sharelens.tables.parts import Parts
 from sharelens.tables.places import PLACED
 from sharelens.tables.where import ALL_ROWS, Order, Where
@@ -195,6 +196,10 @@ class Tables(Protocol):
 
     def cover(self) -> Sequence[StatePartitionCover]:
         """The evidence of each state partition (newest incarnation of the state topic), in order."""
+
+    @property
+    def missing(self) -> MissingEvidence:
+        """What other logs list and the evidence lacks at its end; ask for it after the answer, as for `cover`."""
 
     def group_log_covers(self) -> Mapping[int, GroupLogCover]:
         """The evidence of each partition of __consumer_offsets with a record, by partition."""

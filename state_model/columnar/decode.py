@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from state_model.columnar import buffers
 from state_model.columnar import record_kernels as kernels
@@ -40,7 +41,8 @@ DETAILS = {
     "invalid_utf8": "the group id in the key is not UTF-8",
     "unknown_record_type": "the record type is neither 0 (ShareSnapshot) nor 1 (ShareUpdate), and the rest of the key "
     "is no share partition",
-    "unknown_value_version": "the value has a version other than 0, which a broker refuses to load",
+    "unknown_value_version": "value version {} is unknown (a newer Kafka?); a broker that does not know it refuses to "
+    "load the log",
     "update_without_value": "a ShareUpdate has no value; only a ShareSnapshot has tombstones",
     "truncated_value": "the value ends inside a field, or claims more than it holds",
     "malformed_varint": "a variable-length integer in the value is longer than 32 bits",
@@ -284,9 +286,22 @@ def _problems(
         "log_time_ms": pa.array(times[rows]),
         "reason": pa.array(REASONS).take(codes),
         "is_loss": pa.array([reason not in NOT_A_LOSS for reason in REASONS]).take(codes),
-        "detail": pa.array([DETAILS.get(reason, "") for reason in REASONS]).take(codes),
+        "detail": _details(outcomes, source.column("value")),
         **_keys(keys, rows, outcomes > kernels.UNKNOWN_RECORD_TYPE),
         "key": source.column("key"),
         "value": source.column("value"),
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in DECODE_PROBLEM.names], schema=DECODE_PROBLEM)
+
+
+def _details(outcomes: npt.NDArray[np.int8], values: pa.Array) -> pa.Array:
+    """One line for each problem; that of an unknown value version names the version."""
+    details = [DETAILS.get(reason, "") for reason in REASONS]
+    lines = pa.array(details).take(pa.array(outcomes))
+    is_version = outcomes == kernels.UNKNOWN_VALUE_VERSION
+    if not is_version.any():
+        return lines
+    heads = pc.binary_slice(values.filter(pa.array(is_version)), 0, 2).dictionary_encode()
+    text = DETAILS["unknown_value_version"]
+    named = pa.array([text.format(int.from_bytes(head, "big", signed=True)) for head in heads.dictionary.to_pylist()])
+    return pc.replace_with_mask(lines, pa.array(is_version), named.take(heads.indices))

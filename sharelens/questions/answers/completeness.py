@@ -1,5 +1,6 @@
 """How complete an answer is: the closing line, warnings about the cut, refusals of cuts outside the evidence."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
@@ -7,17 +8,20 @@ import pyarrow.compute as pc
 
 from sharelens.evidence.as_of import LogPrefix
 from sharelens.output import name_cell
+from sharelens.output.terminal import visible
 from sharelens.output.wording import counted
 from sharelens.parameters.times import time_text
 from sharelens.source.request import CutChoice
 from sharelens.tables.cover import StatePartitionCover
+from sharelens.tables.missing import LeftOut, MissingEvidence
 from sharelens.tables.port import Tables
-from sharelens.tables.reading import fetched, read_group_records
+from sharelens.tables.reading import fetched, read_group_records, read_share_partitions
 from state_model.errors import SharelensError, UsageError
-from state_model.topics import OFFSETS_TOPIC
+from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 COMPLETE = "complete"
 INCOMPLETE, MISPLACED = "incomplete", "misplaced"
+CONTROL_RECORD = "control_record"
 LISTED = 10
 NO_RECORD = -1
 """--at-offset P:-1: none of the partition's records count, so its evidence does not matter."""
@@ -120,17 +124,19 @@ def evidence_times(evidence: Tables) -> tuple[int | None, int | None]:
 def evidence_line(cover: Sequence[StatePartitionCover], incomplete: int = 0) -> str:
     """The line that closes every answer in text."""
     first, last = times(cover)
-    gaps = sum(len(part.losses) for part in cover)
+    gaps = sum(len(part.gaps) for part in cover)
     quarantined = sum(part.quarantined for part in cover)
-    held_back = sum(part.held_back for part in cover)
     unreadable_bytes = sum(part.unreadable_bytes for part in cover)
+    uncommitted = sum(part.uncommitted for part in cover)
+    high_watermark = f"held back {sum(part.held_back for part in cover)}"
+    high_watermark += f", uncommitted {uncommitted}" if uncommitted else ""
     tail = f"; {unreadable_bytes} unreadable bytes at the end" if unreadable_bytes else ""
     rows = f"; {incomplete} rows not complete" if incomplete else ""
     unreadable = "".join(f"; left out: {part.unreadable}" for part in cover if part.unreadable)
     gates = next((f"; closed gates: {part.closed_gates}" for part in cover if part.closed_gates), "")
     return (
         f"evidence: {len(cover)} state partitions, {time_text(first)} to {time_text(last)}; "
-        f"gaps {gaps}, quarantined {quarantined}, held back {held_back}{tail}{unreadable}{rows}"
+        f"gaps {gaps}, quarantined {quarantined}, {high_watermark}{tail}{unreadable}{rows}"
         f"{dropped_text(cover)}{gates}"
     )
 
@@ -139,15 +145,59 @@ def closing_line(evidence: Tables, incomplete: int = 0) -> str:
     """The evidence line; of evidence without a state log it says what there is of the group coordinator's log."""
     cover = evidence.cover()
     logs = [] if cover else list(evidence.group_log_covers().values())
+    missing = missing_text(evidence.missing)
     if not logs:
-        return evidence_line(cover, incomplete) + fetched(evidence)
+        return evidence_line(cover, incomplete) + undecoded_text(evidence, cover) + missing + fetched(evidence)
     first, last = min(log.first_ms for log in logs), max(log.last_ms for log in logs)
     held_back = sum(log.held_back for log in logs)
     back = f"; held back {held_back}" if held_back else ""
     rows = f"; {incomplete} rows not complete" if incomplete else ""
     return (
         f"evidence: {counted(len(logs), 'partition')} of {OFFSETS_TOPIC}, {time_text(first)} to {time_text(last)}"
-        f"{back}{rows}{fetched(evidence)}"
+        f"{back}{rows}{missing}{fetched(evidence)}"
+    )
+
+
+def undecoded_text(evidence: Tables, cover: Sequence[StatePartitionCover]) -> str:
+    """The part of the closing line about records that could not be decoded, with the most frequent reason.
+
+    Empty when there are none. A record type that is not known, which brokers skip as well, is no loss of theirs.
+    """
+    undecoded = [records for part in cover for records in part.undecoded if records.reason != CONTROL_RECORD]
+    if not undecoded:
+        return ""
+    counts: Counter[str] = Counter()
+    for records in undecoded:
+        counts[records.detail or records.reason] += records.records
+    total = counts.total()
+    ((detail, _),) = counts.most_common(1)
+    if read_share_partitions(evidence).num_rows:
+        return f"; not decoded: {counted(total, 'record')}, {detail}"
+    return f"; NONE of {counted(total, 'record')} could be decoded: {detail}"
+
+
+def missing_text(missing: MissingEvidence) -> str:
+    """The part of the closing line that says what other logs list and the evidence lacks; empty when nothing."""
+    if missing.lacks_state_log:
+        count = counted(missing.initialized or 0, "initialized share partition")
+        return f"; {count}, and no folder of the state log: copy {STATE_TOPIC}-*"
+    text = "".join(map(_left_out_text, missing.left_out))
+    if missing.states.count:
+        of_all = counted(missing.initialized or 0, "initialized share partition")
+        text += f"; {missing.states.count} of {of_all} without state here"
+    if missing.state_partitions.count:
+        numbers = ", ".join(map(str, missing.state_partitions.items))
+        omitted = missing.state_partitions.count - len(missing.state_partitions.items)
+        more_text = f" and {omitted} more" if omitted else " and others" if missing.has_others else ""
+        text += f"; state partitions not here: {numbers}{more_text}"
+    return text
+
+
+def _left_out_text(topic: LeftOut) -> str:
+    sources = ", ".join(map(visible, topic.sources))
+    end = time_text(topic.last_ms)
+    return (
+        f"; left out: state topic {topic.topic_id} of {sources}, which ends at {end} (created again, or a stale disk)"
     )
 
 

@@ -1,14 +1,17 @@
 """Warnings about missing evidence, with the remedy; an answer never fails because of them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.measures.topics.extents import TopicPartition
+from sharelens.output.wording import counted, listed
+from sharelens.tables.cover import StatePartitionCover
+from sharelens.tables.missing import MissingEvidence
+from sharelens.tables.missing_topics import missing_user_partitions
 from sharelens.tables.port import Tables
-from sharelens.tables.reading import read_topic_extents
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 if TYPE_CHECKING:
@@ -63,22 +66,53 @@ def without_group_records(unknown: str) -> str:
     )
 
 
-def unseen_partitions(evidence: Tables, user_partitions: Collection[TopicPartition]) -> int:
-    """The number of user partitions that the evidence lacks."""
-    rows = read_topic_extents(evidence, user_partitions).select(["topic_id", "partition"]).to_pylist()
-    return len(set(user_partitions) - {(row["topic_id"], row["partition"]) for row in rows})
-
-
 def unseen_stalls(evidence: Tables, user_partitions: Collection[TopicPartition], consequence: str) -> list[str]:
     """As `unseen`, without the user partitions whose first incomplete records can be sampled."""
     return unseen(evidence, set(user_partitions) - evidence.samples.partitions, consequence)
 
 
 def unseen(evidence: Tables, user_partitions: Collection[TopicPartition], consequence: str) -> list[str]:
-    """At most one line: the number of user partitions that the evidence lacks, and the consequence."""
-    count = unseen_partitions(evidence, user_partitions)
+    """At most one line: the number of user partitions that live share partitions need and the evidence lacks, and the
+    consequence.
+    """
+    count = len(missing_user_partitions(evidence, user_partitions))
     line = f"the answer is incomplete, {count} user partitions are not in the evidence: {consequence}"
     return [line] if count else []
+
+
+def without_state(missing: MissingEvidence, groups: Collection[str]) -> list[str]:
+    """At most one line, about initialized share partitions of some groups (none: of all) without state here."""
+    of_groups = {group: count for group, count in missing.by_group.items() if not groups or group in groups}
+    if not of_groups:
+        return []
+    count = counted(sum(of_groups.values()), "initialized share partition")
+    remedy = "sharelens status says why"
+    if missing.absent:
+        remedy = f"copy {_state_folders(missing)}, from other disks and brokers too"
+    about = f"{count} of {listed(sorted(of_groups))} without state here"
+    return [f"{about}: sums over share partitions are lower bounds; {remedy}"]
+
+
+def _state_folders(missing: MissingEvidence) -> str:
+    absent = missing.state_partitions
+    if not absent.items:
+        return f"more {STATE_TOPIC}-N folders"
+    omitted = absent.count - len(absent.items)
+    more_text = f" and {omitted} more" if omitted else " and others" if missing.has_others else ""
+    return ", ".join(f"{STATE_TOPIC}-{number}" for number in absent.items) + more_text
+
+
+def held_back(cover: Iterable[StatePartitionCover]) -> list[str]:
+    """At most one line, about records of the state log at or above the high watermark: of a broker that died."""
+    count = sum(part.held_back for part in cover)
+    if count == 0:
+        return []
+    line = (
+        f"{counted(count, 'offset')} of the state log at or above the high watermark {'is' if count == 1 else 'are'} "
+        "held back: nothing says that they are committed. Of a broker that is dead, --include-uncommitted takes them "
+        "(for a lake, with `sharelens run`); if another replica has led since, it may have other records there"
+    )
+    return [line]
 
 
 def lacking(topics: Collection[str]) -> list[str]:

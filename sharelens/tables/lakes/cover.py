@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from sharelens.evidence.coverage import coverage
 from sharelens.evidence.losses import in_order, losses_of_extents, losses_of_undecodable
 from sharelens.evidence.schemas import DECODED_FROM
 from sharelens.kafka_log.bounds import log_start
 from sharelens.lake.gates import closed, closed_text
 from sharelens.lake.scan import Cut
-from sharelens.tables.cover import StatePartitionCover
+from sharelens.tables.cover import StatePartitionCover, Undecoded
 
 Extent = Mapping[str, Any]
 
@@ -26,6 +28,7 @@ def state_partition_covers(
     bronze.quarantine about the state topic.
     """
     undecodable = losses_of_undecodable(lambda: lake.dataset(DECODED_FROM), problems)
+    undecoded = _undecoded(problems)
     gates = closed_text(closed(lake.lake))
     ordered = extents.sort_by("partition")
     partitions = ordered.column("partition").to_numpy()
@@ -48,14 +51,30 @@ def state_partition_covers(
                 first_ms=row["first_log_time_ms"],
                 last_ms=row["log_time_ms"],
                 held_back=row["held_back"] or 0,
+                uncommitted=sum(end - first for first, end in coverage(_records(partition_extents)).uncommitted),
                 unreadable_bytes=_unreadable_bytes(partition_extents),
                 quarantined=quarantined[partition],
                 losses=tuple(in_order([*losses_of_extents(partition_extents), *undecodable.get(key, ())])),
+                undecoded_losses=tuple(undecodable.get(key, ())),
+                undecoded=undecoded.get(partition, ()),
                 closed_gates=gates,
                 dropped_ms=_dropped_ms(partition_extents),
             )
         )
     return tuple(sorted(parts, key=lambda part: part.state_partition))
+
+
+def _undecoded(problems: pa.Table) -> dict[int, tuple[Undecoded, ...]]:
+    """The records that could not be decoded by state partition and reason."""
+    rows = problems.filter(pc.field("file") == DECODED_FROM).sort_by("offset")
+    named = rows.group_by(["partition", "reason"], use_threads=False).aggregate(
+        [("detail", "first"), ([], "count_all")]
+    )
+    result: dict[int, tuple[Undecoded, ...]] = {}
+    for row in named.sort_by("reason").to_pylist():
+        records = Undecoded(row["reason"], row["detail_first"] or "", row["count_all"])
+        result[row["partition"]] = (*result.get(row["partition"], ()), records)
+    return result
 
 
 def _dropped_ms(extents: Iterable[Extent]) -> dict[str, int]:
@@ -66,9 +85,12 @@ def _dropped_ms(extents: Iterable[Extent]) -> dict[str, int]:
 
 def _unreadable_bytes(extents: Iterable[Extent]) -> int:
     """The bytes behind the last complete batch of a state partition when a run last took records of it."""
-    with_records = (row for row in extents if row["status"] == "taken" and row["content"] == "log_record")
-    newest = sorted(with_records, key=_run)[-1:]
+    newest = sorted(_records(extents), key=_run)[-1:]
     return int(newest[0]["unreadable_bytes"] or 0) if newest else 0
+
+
+def _records(extents: Iterable[Extent]) -> list[Extent]:
+    return [row for row in extents if row["status"] == "taken" and row["content"] == "log_record"]
 
 
 def _run(extent: Extent) -> int:

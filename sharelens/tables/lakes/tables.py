@@ -35,12 +35,14 @@ from sharelens.tables.lakes import places as lake_places
 from sharelens.tables.lakes.clusters import choose_cluster
 from sharelens.tables.lakes.cover import state_partition_covers
 from sharelens.tables.lakes.metadata import LakeMetadata
+from sharelens.tables.lakes.missing import missing_of_lake
 from sharelens.tables.lakes.places import near_places, newest_of_places, with_record_counts
 from sharelens.tables.lakes.published import PublishedLake
 from sharelens.tables.lakes.rows import LakeRows
 from sharelens.tables.lakes.settings import LakeSettings
 from sharelens.tables.limits import PART_RECORDS
 from sharelens.tables.misplaced import placed_states
+from sharelens.tables.missing import MissingEvidence
 from sharelens.tables.parts import Part, Parts, parts_of
 from sharelens.tables.places import COUNTED, counted_places, of_places
 from sharelens.tables.port import (
@@ -319,6 +321,12 @@ class LakeTables:
     def _cover(self) -> tuple[StatePartitionCover, ...]:
         extents, problems = (self.rows.of_state_topic(table) for table in ("bronze.ingest_extent", "bronze.quarantine"))
         return state_partition_covers(self._lake, self.rows.published, extents, problems)
+
+    @cached_property
+    def missing(self) -> MissingEvidence:
+        """By silver.group_record and gold.topic_history."""
+        places = None if PROGRESS in self._lake.versions else self._places(ALL_KEYS)
+        return missing_of_lake(self.rows.scan, self.cover(), places)
 
     def read_until_ms(self) -> int | None:
         """By the newest extents; a run that read no new record of a cluster may have seen newer records that wait."""

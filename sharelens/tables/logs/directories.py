@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from sharelens.evidence.read_until import read_until
+from sharelens.evidence.state_topics import StateTopicLog, check_one_cluster, state_topic_id, state_topics
 from sharelens.kafka_log.errors import LogDirectoryError
 from sharelens.kafka_log.layout import LogDirectory, scan_log_directory
 from sharelens.kafka_log.reader import LogEnd, log_end
@@ -25,7 +26,8 @@ class LogDirectories:
     """The directories of a source; logs are opened at their first use.
 
     Raises:
-        UsageError: a directory belongs to another cluster than the command line names.
+        UsageError: a directory belongs to another cluster than the command line names, or two state topics are of two
+            clusters.
     """
 
     def __init__(self, source: Source, directories: Sequence[LogDirectory]) -> None:
@@ -44,7 +46,17 @@ class LogDirectories:
         """The state logs, whose ends are read here."""
         has_group_log = any(part.topic == OFFSETS_TOPIC for each in self.directories for part in each.partitions)
         needed = self.source.needs_state_log and not (self.source.takes_group_log and has_group_log)
-        return state_logs(self.directories, include_uncommitted=self.source.include_uncommitted, needed=needed)
+        topic_id = None
+        if len(self.state_topics) > 1:
+            topic_id = state_topic_id(self.metadata.history)
+            check_one_cluster(self.state_topics, topic_id)
+        uncommitted = self.source.include_uncommitted
+        return state_logs(self.directories, include_uncommitted=uncommitted, needed=needed, topic_id=topic_id)
+
+    @cached_property
+    def state_topics(self) -> list[StateTopicLog]:
+        """The state topics of the directories: several where one was created again."""
+        return state_topics(self.united)
 
     @cached_property
     def united(self) -> tuple[LogPartition, ...]:

@@ -9,6 +9,7 @@ from sharelens.evidence.group_decoding import decode_groups, topic_names
 from sharelens.evidence.offset_commit_rows import COMMIT_COLUMNS, offset_commit_or_marker, without_other_markers
 from sharelens.evidence.reading import read_whole
 from sharelens.evidence.schemas import GROUP_RECORD
+from sharelens.groups.initialized import LISTING_TYPES
 from sharelens.groups.replay import in_log_order
 from sharelens.kafka_log import reader
 from sharelens.kafka_log.schemas import LOG_RECORD
@@ -93,6 +94,18 @@ def read_records_of_groups(
     """GROUP_RECORD rows of these groups (None: all), by (partition, log offset)."""
     tables = [rows for part in partitions for rows in read_group_records(part, groups, include_uncommitted)]
     return in_log_order(pa.concat_tables([GROUP_RECORD.empty_table(), *tables]))
+
+
+def read_listings(partitions: Iterable[LogPartition], include_uncommitted: bool) -> pa.Table:
+    """GROUP_RECORD rows that say which share partitions groups have (LISTING_TYPES), by (partition, log offset)."""
+    begins = pa.array([kind.to_bytes(2, "big") for kind in LISTING_TYPES])
+    tables = [GROUP_RECORD.empty_table()]
+    for partition in partitions:
+        for chunk in read_whole(partition, include_uncommitted=include_uncommitted):
+            rows = pa.Table.from_batches([chunk.records])
+            is_listing = pc.is_in(pc.binary_slice(rows.column("key"), 0, 2), value_set=begins)
+            tables.append(decode_groups(rows.filter(is_listing)).records)
+    return in_log_order(pa.concat_tables(tables))
 
 
 def read_offset_commits(

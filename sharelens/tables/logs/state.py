@@ -17,16 +17,18 @@ from sharelens.kafka_log import reader
 from sharelens.kafka_log.layout import LogDirectory
 from sharelens.kafka_log.reader import Chunk
 from sharelens.kafka_log.union import LogPartition, unite
-from sharelens.tables.cover import StatePartitionCover
+from sharelens.tables.cover import StatePartitionCover, Undecoded
 from sharelens.tables.where import ALL_KEYS, Keys
 from state_model.columnar import schemas
 from state_model.columnar.decode import key_mask
-from state_model.columnar.keys import SHARE_PARTITION_KEY
+from state_model.columnar.keys import SHARE_PARTITION_KEY, number_keys
 from state_model.columnar.replay import replay_records
 from state_model.errors import SharelensError
 from state_model.java import partition_for
 from state_model.topics import STATE_TOPIC
 
+PROBE_ABOVE_BYTES = 64 << 20
+"""A question about one share partition probes larger state logs, to read the one that has it."""
 FOLD_BYTES = 64 << 20
 PROBED_BYTES = 1 << 20
 PROBED_OFFSETS = 1000
@@ -46,8 +48,11 @@ class StateLog:
         readable_end = self.log_end.readable(partition.committed_end, include_uncommitted=include_uncommitted)
         self.end_offset = max(self.first_offset, readable_end)
         self._held_back = max(0, self.log_end.end_offset - self.end_offset)
+        committed_end = self.end_offset if partition.committed_end is None else partition.committed_end
+        self._uncommitted = max(0, self.end_offset - max(self.first_offset, committed_end))
         self.reading: Reading | None = None
         self._kept_tables: tuple[pa.Table, ...] | None = None
+        self._share_partitions: pa.Table | None = None
 
     def read(self, keys: Keys = ALL_KEYS, prefix: LogPrefix = WHOLE_LOG) -> Iterator[pa.Table]:
         """Decoded records (SHARE_RECORD) in offset order, in bounded chunks.
@@ -59,16 +64,21 @@ class StateLog:
             yield from self._kept_tables
             return
         reading = Reading(self.partition, self.end_offset, prefix)
+        named: list[pa.Table] = []
         pending = [schemas.SHARE_RECORD.empty_table()]
         for chunk in self.read_raw():
             times = reading.take(chunk.records, chunk.problems)
             pending.append(self._decoded(chunk.records, times, keys, reading))
             if sum(table.nbytes for table in pending) > FOLD_BYTES:
+                named.append(number_keys(*pending)[1])
                 yield pa.concat_tables(pending)
                 pending = pending[:1]
+        named.append(number_keys(*pending)[1])
         yield pa.concat_tables(pending)
         reading.close()
         self.reading = reading
+        if keys.only is None:
+            self._share_partitions = number_keys(*named)[1]
 
     def read_and_keep(self, keys: Keys, most_bytes: int) -> Iterator[pa.Table]:
         """As `read` of the whole log; records of at most so many bytes are kept for the readings that follow."""
@@ -80,6 +90,20 @@ class StateLog:
             yield records
         if keys.only is None and size <= most_bytes:
             self._kept_tables = tuple(kept_tables)
+
+    @property
+    def is_read_through(self) -> bool:
+        """Whether a reading has decoded the records of all share partitions."""
+        return self._share_partitions is not None
+
+    def places(self) -> pa.Table:
+        """PLACE_KEY of every share partition with a record; reads the log where no reading has decoded all of it."""
+        if self._share_partitions is None:
+            for _ in self.read():
+                pass
+        assert self._share_partitions is not None
+        number = pa.scalar(self.number, pa.int32())
+        return self._share_partitions.append_column("state_partition", pa.repeat(number, len(self._share_partitions)))
 
     @property
     def is_kept(self) -> bool:
@@ -143,8 +167,13 @@ class StateLog:
             first_ms=reading.first_ms,
             last_ms=reading.last_ms,
             held_back=self._held_back,
+            uncommitted=self._uncommitted,
             quarantined=reading.quarantined,
             losses=tuple(reading.losses),
+            undecoded_losses=tuple(reading.undecoded_losses),
+            undecoded=tuple(
+                Undecoded(reason, reading.details[reason], count) for reason, count in sorted(reading.undecoded.items())
+            ),
             unreadable_bytes=self.log_end.unreadable_bytes,
         )
 
@@ -160,9 +189,13 @@ class StateLog:
 
 
 def state_logs(
-    directories: Sequence[LogDirectory], *, include_uncommitted: bool, needed: bool = True
+    directories: Sequence[LogDirectory],
+    *,
+    include_uncommitted: bool,
+    needed: bool = True,
+    topic_id: str | None = None,
 ) -> list[StateLog]:
-    """The partitions of the newest incarnation of the state topic, by number.
+    """The partitions of the incarnation of the state topic with an id, by number; without it, of the newest one.
 
     Raises:
         SharelensError: no directory holds any, and the question needs them.
@@ -177,13 +210,14 @@ def state_logs(
     for partition in partitions:
         incarnations.setdefault(partition.topic_id, []).append(partition)
     logs = {
-        topic_id: [StateLog(partition, include_uncommitted=include_uncommitted) for partition in parts]
-        for topic_id, parts in incarnations.items()
+        key: [StateLog(partition, include_uncommitted=include_uncommitted) for partition in parts]
+        for key, parts in incarnations.items()
     }
     if len(logs) == 1:  # most of the time, and the headers need not be read
         return sorted(*logs.values(), key=lambda log: log.number)
-    times = [(topic_id, log.newest_ms()) for topic_id, parts in logs.items() for log in parts]
-    return sorted(logs[str(newest_incarnation(times))], key=lambda log: log.number)
+    if topic_id not in logs:
+        topic_id = newest_incarnation((key, log.newest_ms()) for key, parts in logs.items() for log in parts)
+    return sorted(logs[str(topic_id)], key=lambda log: log.number)
 
 
 def of_state_log(directories: Sequence[LogDirectory]) -> Sequence[LogDirectory]:

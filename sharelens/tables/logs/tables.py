@@ -30,8 +30,10 @@ from sharelens.tables.logs.groups import (
     read_records_of_groups,
 )
 from sharelens.tables.logs.metadata import LogMetadata
-from sharelens.tables.logs.state import StateLog, partitions_of_key, size_bytes
+from sharelens.tables.logs.missing import missing_of_logs
+from sharelens.tables.logs.state import PROBE_ABOVE_BYTES, StateLog, partitions_of_key, size_bytes
 from sharelens.tables.misplaced import placed_states
+from sharelens.tables.missing import MissingEvidence
 from sharelens.tables.parts import Part, Parts, parts_of
 from sharelens.tables.places import COUNTED, PLACED, counted_places, of_places
 from sharelens.tables.port import (
@@ -60,7 +62,6 @@ from state_model.threads import map_in_threads, threads_for
 from state_model.topics import OFFSETS_TOPIC
 from state_model.uuids import ZERO_UUID
 
-PROBE_ABOVE_BYTES = 64 << 20
 KEPT_BYTES = 512 << 20
 """Arrow bytes of decoded records that are kept between two readings of the state logs; more are decoded again."""
 PART_RECORDS_IN_MEMORY = 1 << 15
@@ -331,13 +332,18 @@ class LogTables:
     _remembered: tuple[Keys, list[Replayed]] | None = None
 
     def cover(self) -> Sequence[StatePartitionCover]:
-        """The evidence of each state partition with a record; reads all when the question has read none."""
+        """The evidence of each state partition that is not empty; reads all when the question has read none."""
         read = [log for log in self.origin.logs if log.reading is not None]
         if not read:
             read = self.origin.logs
             self._each(StateLog.read_through, read)
-        covers = [log.cover() for log in read if log.read_through().first_ms is not None]
+        covers = [part for part in (log.cover() for log in read) if not part.is_empty]
         return [*covers, *self.origin.unreadable_covers()]
+
+    @cached_property
+    def missing(self) -> MissingEvidence:
+        """By the group coordinator's log and the metadata log."""
+        return missing_of_logs(self.origin, self.cover)
 
     def read_until_ms(self) -> int | None:
         """By the times of the checkpoint files."""

@@ -82,8 +82,9 @@ def test_the_high_watermark_is_the_end(logs: Path, committed: int, end: int, hel
 def test_a_file_without_a_line_holds_everything_back_and_says_how_much(logs: Path) -> None:
     write_checkpoints(logs, high_watermarks={("other", 0): 4})
     partition = partition_of(logs)
-    assert planned(partition) is None
-    assert plan.held_back([partition], [], []) == len(STORY)
+    extent = not_none(planned(partition))
+    assert (extent.ranges, extent.end, extent.held_back) == ((), 0, len(STORY))
+    assert plan.held_back([partition], [], [extent]) == 0
     assert not_none(planned(partition, include_uncommitted=True)).end == len(STORY)
 
 

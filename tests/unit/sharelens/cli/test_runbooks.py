@@ -42,4 +42,4 @@ def test_another_name_is_refused_with_the_pages(capsys: pytest.CaptureFixture[st
     for name in ("nothing", "../../CHANGELOG", ""):
         assert main(["runbook", name]) == 2
         (line,) = capsys.readouterr().err.splitlines()
-        assert "pages: gates/audit, gates/freshness" in line
+        assert "pages: gates/audit, gates/evidence" in line

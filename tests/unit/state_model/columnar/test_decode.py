@@ -204,7 +204,7 @@ def test_what_cannot_be_decoded_says_why_and_whose_it_was(key, value, reason, gr
     (problem,) = decoded.problems.to_pylist()
     assert (problem["reason"], problem["group_id"], problem["log_offset"]) == (reason, group_id, 101)
     assert (problem["topic_id"], problem["partition"]) == ((TOPIC, 7) if group_id else (None, None))
-    assert (problem["detail"], problem["is_loss"]) == (DETAILS[reason], reason not in NOT_A_LOSS)
+    assert (problem["detail"], problem["is_loss"]) == (DETAILS[reason].format(1), reason not in NOT_A_LOSS)
 
 
 def test_a_transaction_marker_is_set_aside_and_no_loss():

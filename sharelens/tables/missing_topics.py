@@ -1,0 +1,32 @@
+"""User partitions that the evidence lacks although live share partitions have records in them."""
+
+from collections.abc import Collection
+
+from sharelens.measures.topics.extents import TopicPartition, topic_partitions
+from sharelens.tables.port import Tables
+from sharelens.tables.reading import read_states, read_topic_extents
+from sharelens.tables.where import Keys
+from state_model.metadata.changes import TOPIC
+
+
+def missing_user_partitions(tables: Tables, user_partitions: Collection[TopicPartition]) -> set[TopicPartition]:
+    """Those of the user partitions that the evidence lacks and that a live share partition needs, at its end.
+
+    The state of a deleted topic's share partitions ends with a tombstone, and its folders can't be copied any more; so
+    are those of a topic that the metadata log shows deleted while state of it is left.
+    """
+    rows = read_topic_extents(tables, user_partitions).select(["topic_id", "partition"])
+    absent = set(user_partitions) - set(topic_partitions(rows))
+    if not absent:
+        return set()
+    topic_ids = {topic_id for topic_id, _ in absent} - deleted_topics(tables)
+    states = read_states(tables, Keys(topics=dict.fromkeys(topic_ids))) if topic_ids else None
+    return set() if states is None else absent & set(topic_partitions(states))
+
+
+def deleted_topics(tables: Tables) -> set[str]:
+    """The ids of the topics that the metadata log shows deleted."""
+    history = tables.metadata.history
+    return (
+        set() if history is None else {str(row.key[1]) for row in history.validities if row.key[0] == TOPIC and row.end}
+    )
