@@ -11,6 +11,7 @@ from sharelens.groups.summary import GROUPS
 from sharelens.measures.schemas import DELETED_BY
 from sharelens.questions.findings.letter_signs import LETTERS
 from sharelens.questions.findings.measured_signs import EVENTS, GIVEN_UP, LAGS, OUTCOMES, STANDING
+from sharelens.tables.missing import MissingEvidence
 
 NOW_MS = 1_800_000_000_000
 TOPIC = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -54,6 +55,7 @@ def signs_with(*, is_now_known: bool = True, **changes: Any) -> Signs:
         "retention_ms": {},
         "with_headers": frozenset({(TOPIC, 0)}),
         "cover": (),
+        "missing": MissingEvidence(),
         "names": {TOPIC: "orders"},
         "warnings": (),
     }

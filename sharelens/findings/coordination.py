@@ -6,8 +6,9 @@ from sharelens.findings.finding import ERROR, Finding
 from sharelens.findings.rule import Need, Rule
 from sharelens.findings.signs import Signs
 from sharelens.findings.thresholds import UNSTABLE_MS, Thresholds
-from sharelens.output.wording import clock, counted
+from sharelens.output.wording import clock, counted, place
 from sharelens.parameters.times import lasted
+from sharelens.tables.missing import NO_STATE
 
 
 def coordination_unwritable(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
@@ -30,7 +31,42 @@ def coordination_unwritable(signs: Signs, thresholds: Thresholds) -> Iterator[Fi
         )
 
 
+def state_lost(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
+    """Initialized share partitions without a record of state, although the folder of their state partition is whole."""
+    initialized_ms = {group.group_id: group.initialized_ms for group in signs.coordination}
+    until_ms = signs.now_ms - thresholds.or_min_duration(UNSTABLE_MS)
+    for state in signs.missing.states.items:
+        since_ms = initialized_ms.get(state.group_id)
+        if state.reason != NO_STATE or since_ms is None or since_ms > until_ms:
+            continue
+        topic = signs.names.get(state.topic_id)
+        at = place(topic, state.topic_id, state.partition)
+        yield Finding(
+            severity=ERROR,
+            kind="state_lost",
+            text=f"{at} is initialized since {clock(since_ms, signs.now_ms)} and has no state in state partition "
+            f"{state.state_partition}, which is whole here",
+            question="status",
+            group_id=state.group_id,
+            topic_id=state.topic_id,
+            topic=topic,
+            partition=state.partition,
+            share_partitions=1,
+            since_ms=since_ms,
+        )
+
+
 RULES: Mapping[str, Rule] = {
+    "state_lost": Rule(
+        kind="state_lost",
+        subject="share partition",
+        severities=(ERROR,),
+        when="The coordinator's log says that a share partition is initialized, and its state partition, which is here "
+        "without gaps, has no record of it.",
+        threshold="one minute",
+        decisive=(Need.STATE_LOG, Need.COORDINATOR_LOG),
+        judge=state_lost,
+    ),
     "coordination_unwritable": Rule(
         kind="coordination_unwritable",
         subject="cluster",
@@ -40,5 +76,5 @@ RULES: Mapping[str, Rule] = {
         threshold="one minute",
         refining=(Need.METADATA_LOG,),
         judge=coordination_unwritable,
-    )
+    ),
 }

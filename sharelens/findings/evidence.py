@@ -1,8 +1,7 @@
 """Rules about the evidence: what is missing in it, or can't be read, so that rules about trouble can't judge."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
-
-import pyarrow.compute as pc
 
 from sharelens.findings.finding import ERROR, WARNING, Finding
 from sharelens.findings.rule import About, Need, Rule
@@ -10,37 +9,72 @@ from sharelens.findings.signs import Signs
 from sharelens.findings.thresholds import OLD_EVIDENCE_MS, Thresholds
 from sharelens.output.wording import counted, number
 from sharelens.parameters.times import lasted
+from sharelens.tables.missing import HELD_BACK, UNREADABLE
 from state_model.topics import STATE_TOPIC
 
 
 def no_state_log(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
     """Share partitions that the coordinator initialized, and no folder of the log of their state."""
-    if signs.cover or signs.groups is None:
+    if not signs.missing.lacks_state_log:
         return
-    initialized = pc.sum(signs.groups.column("initialized_partitions")).as_py() or 0
-    if initialized:
-        yield Finding(
-            severity=ERROR,
-            kind="no_state_log",
-            text=f"{counted(initialized, 'initialized share partition')}, and no folder of the state log",
-            question="status",
-            share_partitions=initialized,
-            remedy=Need.STATE_LOG.remedy,
-        )
+    initialized = signs.missing.initialized or 0
+    yield Finding(
+        severity=ERROR,
+        kind="no_state_log",
+        text=f"{counted(initialized, 'initialized share partition')}, and no folder of the state log",
+        question="status",
+        share_partitions=initialized,
+        remedy=Need.STATE_LOG.remedy,
+    )
 
 
 def state_log_unreadable(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
     """A state log of which no record could be decoded."""
-    quarantined = sum(part.quarantined for part in signs.cover)
-    if quarantined and all(part.first_ms is None for part in signs.cover) and not signs.lag.num_rows:
+    reasons: Counter[str] = Counter()
+    for part in signs.cover:
+        for undecoded in part.undecoded:
+            reasons[undecoded.detail or undecoded.reason] += undecoded.records
+    if reasons and not signs.lag.num_rows and not signs.events.num_rows:
+        ((detail, _),) = reasons.most_common(1)
         yield Finding(
             severity=ERROR,
             kind="state_log_unreadable",
-            text=f"none of {counted(quarantined, 'record')} of the state log could be decoded",
+            text=f"none of {counted(reasons.total(), 'record')} of the state log could be decoded: {detail}",
             question="status",
-            size=quarantined,
+            size=reasons.total(),
             remedy="a version of sharelens that knows the records of this Kafka",
         )
+
+
+def state_log_partial(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
+    """Share partitions whose state lies in state partitions that aren't here, or can't be read."""
+    missing = signs.missing
+    if missing.lacks_state_log:
+        return
+    of_all = f"of {counted(missing.initialized or 0, 'initialized share partition')}"
+    if missing.absent:
+        numbers = missing.state_partitions
+        folders = ", ".join(f"{STATE_TOPIC}-{number}" for number in numbers.items) or f"{STATE_TOPIC}-*"
+        others = " and others" if missing.has_others or numbers.count > len(numbers.items) else ""
+        yield _partial(missing.absent, f"{of_all} lie in state partitions that aren't here", f"copy {folders}{others}")
+    held_back, unreadable = (missing.reasons.get(reason, 0) for reason in (HELD_BACK, UNREADABLE))
+    if held_back:
+        text = f"{of_all} have their state at or above the high watermark"
+        yield _partial(held_back, text, "--include-uncommitted")
+    if unreadable:
+        text = f"{of_all} lie in state partitions with gaps or unreadable records"
+        yield _partial(unreadable, text, "another copy of the state log")
+
+
+def _partial(count: int, text: str, remedy: str) -> Finding:
+    return Finding(
+        severity=ERROR,
+        kind="state_log_partial",
+        text=f"{number(count)} {text}",
+        question="status",
+        share_partitions=count,
+        remedy=remedy,
+    )
 
 
 def evidence_old(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
@@ -61,7 +95,7 @@ def evidence_gap(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
     gaps = [
         loss
         for part in signs.cover
-        for loss in part.losses
+        for loss in part.gaps
         if loss.group_id is None and loss.first_offset >= part.log_start_offset
     ]
     quarantined = sum(part.quarantined for part in signs.cover)
@@ -95,6 +129,15 @@ RULES: Mapping[str, Rule] = {
             severities=(ERROR,),
             when="No record of the state log could be decoded: there is no verdict.",
             judge=state_log_unreadable,
+        ),
+        Rule(
+            kind="state_log_partial",
+            about=About.EVIDENCE,
+            subject="share partition",
+            severities=(ERROR,),
+            when="Initialized share partitions have their state in state partitions that are not in the evidence, or "
+            "behind what can be read: they are not judged.",
+            judge=state_log_partial,
         ),
         Rule(
             kind="evidence_old",

@@ -24,6 +24,7 @@ NO_VERDICT = ("no_state_log", "state_log_unreadable")
 """Kinds without which nothing about share groups can be said."""
 ORDER: Mapping[str, Sequence[Sequence[str]]] = {
     ERROR: (
+        ("state_log_partial",),
         ("coordination_unwritable",),
         ("state_lost",),
         ("records_skipped",),

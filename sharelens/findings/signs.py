@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from sharelens.evidence.now import Now
 from sharelens.tables.cover import StatePartitionCover
+from sharelens.tables.missing import MissingEvidence
 from state_model.streams.values import TaskId
 
 
@@ -138,6 +139,7 @@ class Signs:
     retention_ms: Mapping[str, int]
     with_headers: frozenset[tuple[str, int]]
     cover: Sequence[StatePartitionCover]
+    missing: MissingEvidence
     names: Mapping[str, str]
     warnings: tuple[str, ...]
 

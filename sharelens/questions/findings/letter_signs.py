@@ -3,19 +3,19 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.dlq.schemas import DLQ_RECONCILIATION, MISSING, UNKNOWN
+from sharelens.measures.dlq.schemas import MISSING, UNKNOWN
+from sharelens.measures.figures import COUNT, counted
 from sharelens.measures.schemas import LAG
 from sharelens.measures.settings.over_time import DEAD_LETTER_TOPIC, GroupSettings
 from sharelens.questions.answers.measured import Scope, is_stored
-from sharelens.questions.answers.streaming import by_share_partition
-from sharelens.questions.dead_letters.reconciled import JUDGED, TABLE, judged_stream
+from sharelens.questions.answers.streaming import Sums
+from sharelens.questions.dead_letters.reconciled import TABLE, judged_stream
 from sharelens.source.request import CutChoice
 from sharelens.tables.reading import (
     read_dead_letter_partitions,
 )
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 
-JUDGED_ROWS = pa.schema([DLQ_RECONCILIATION.field(name) for name in JUDGED])
 LETTERS = pa.schema([*(LAG.field(name) for name in SHARE_PARTITION_KEY), pa.field("records", pa.int64())])
 
 
@@ -34,17 +34,15 @@ def unaccounted_letters(
     was_archiving = given_up.num_rows > given_up.column("archiving_ms").null_count
     if not (is_stored(scoped, TABLE, settings) or topics or searched or was_archiving):
         return no_letters, no_letters
+    sums = {
+        name: Sums(SHARE_PARTITION_KEY, {COUNT: "sum"}) for name in ("dead_letters_missing", "dead_letters_unjudged")
+    }
     statuses = pa.array([MISSING, UNKNOWN], pa.string())
-    rows = pa.concat_tables(
-        [JUDGED_ROWS.empty_table(), *judged_stream(scoped, cut, settings, pc.field("status").isin(statuses))]
-    )
-    missing = rows.filter(pc.field("status") == MISSING)
-    absent = pa.array([group for group, topic in topics.items() if topic not in searched], pa.string())
-    is_due = pc.field("group_id").isin(absent)
-    if not searched:
-        is_due |= pc.field("archiving_ms").is_valid()
-    unjudged = rows.filter((pc.field("status") == UNKNOWN) & is_due)
-    return tuple(by_share_partition("dead_letters_missing", [each]).cast(LETTERS) for each in (missing, unjudged))
+    for rows in judged_stream(scoped, cut, settings, pc.field("status").isin(statuses)):
+        for name, of_name in sums.items():
+            of_name.add(counted(name, rows))
+    missing, unjudged = (of_name.table().cast(LETTERS) for of_name in sums.values())
+    return missing, unjudged
 
 
 def _letter_topics(scoped: Scope, settings: GroupSettings) -> dict[str, str]:

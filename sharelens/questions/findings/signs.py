@@ -117,6 +117,7 @@ def signs_of(
         retention_ms=_retention(evidence, names, cut.as_of_ms),
         with_headers=frozenset(topic_partitions(extents)),
         cover=evidence.cover(),
+        missing=evidence.missing,
         names=names,
         warnings=(
             *scoped.warnings,
