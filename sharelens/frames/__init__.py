@@ -8,6 +8,8 @@
 
 Nothing here reads, writes or knows a session, and nothing calls the JVM, so all of it runs over Spark Connect; the
 cluster needs sharelens installed, because tasks run its functions. They are those that the pipeline's stages run.
+Input that would give wrong rows is refused, before a job where that can be seen, or by the first task that reads it
+(`sharelens.frames.refusals`).
 """
 
 from sharelens.frames.audited import audit_findings
