@@ -53,6 +53,7 @@ PUBLISHED_TABLES = (
     "gold.latency",
     "gold.attempts",
     "gold.life_event",
+    "gold.lag_over_time",
     "gold.progress",
     "gold.measure_base",
     "gold.dlq_reconciliation",

@@ -6,7 +6,7 @@ down (Spark refuses a source that implements that unless a setting allows it): r
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,9 +16,10 @@ from pyspark.sql.types import StructField, StructType
 
 from sharelens.kafka_log import reader
 from sharelens.kafka_log.archives import log_directories
-from sharelens.kafka_log.layout import scan_log_directory
+from sharelens.kafka_log.layout import LogDirectory, scan_log_directory
 from sharelens.kafka_log.schemas import LOG_RECORD, PROBLEM
 from sharelens.kafka_log.union import unite
+from sharelens.output.wording import listed
 from state_model.errors import UsageError
 
 DEFAULT_SPLIT_BYTES = 64 << 20
@@ -48,8 +49,8 @@ class Settings:
 def settings_of(options: dict[str, str]) -> Settings:
     """The settings of a read. Raises UsageError naming the option that is missing, unknown or malformed.
 
-    path, or paths as a JSON list: log directories, or archives of them. topic or topics: names, separated by commas;
-    all when absent.
+    path, or paths as a JSON list: log directories, or archives of them. topic or topics: names, separated by commas,
+    each of a topic that is there; all when absent.
     includeUncommitted, includeDeleted: true or false. startingOffset (inclusive), endingOffset (exclusive): of every
     partition. splitBytes: bytes of log a task. rows: `records`, or `problems` for bytes that could not be read.
     """
@@ -141,6 +142,10 @@ class DefaultSource(DataSource):
         return LogReader(settings_of(dict(self.options)))
 
 
+def _topics_of(directories: Iterable[LogDirectory]) -> frozenset[str]:
+    return frozenset(folder.topic for directory in directories for folder in directory.partitions)
+
+
 class LogReader(DataSourceReader):
     """Plans the splits on the driver, reads them in tasks."""
 
@@ -148,12 +153,18 @@ class LogReader(DataSourceReader):
         self.settings = settings
 
     def partitions(self) -> Sequence[SplitPartition]:
-        """The splits of all partitions, by topic, partition and offset."""
+        """The splits of all partitions, by topic, partition and offset.
+
+        Raises:
+            UsageError: the log directories have no folder of a topic that the option `topics` names.
+        """
         settings = self.settings
         directories = [
             scan_log_directory(path, include_deleted=settings.include_deleted, topics=settings.topics)
             for path in log_directories(settings.paths)
         ]
+        if settings.topics is not None:
+            self._refuse_missing_topics(settings.topics - _topics_of(directories))
         splits = []
         for partition in unite(directories):
             end = reader.readable_end(partition, include_uncommitted=settings.include_uncommitted)
@@ -161,6 +172,17 @@ class LogReader(DataSourceReader):
                 end = min(end, settings.ending_offset)
             splits += reader.splits(partition, settings.starting_offset, end, settings.split_bytes)
         return [SplitPartition(split) for split in splits]
+
+    def _refuse_missing_topics(self, missing: frozenset[str]) -> None:
+        """Raises UsageError where a topic is missing; the message has the topics that are there."""
+        if not missing:
+            return
+        paths, include_deleted = self.settings.paths, self.settings.include_deleted
+        directories = [scan_log_directory(path, include_deleted=include_deleted) for path in log_directories(paths)]
+        present = listed(sorted(_topics_of(directories)))
+        raise UsageError(
+            f"option topics: no folder of {listed(sorted(missing))} in {', '.join(paths)}; topics: {present}"
+        )
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """The rows of one split; Spark passes None when there is no split."""

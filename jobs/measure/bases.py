@@ -96,6 +96,8 @@ class _Edge:
             return ints(self._rows, "last_offset", ABOVE_ALL) < self.first_offsets(measure)
         if measure.rule is Rule.BY_BLOCK:
             return ints(self._rows, "hour_ms", ABOVE_ALL) < self._of("hours_from_ms")
+        if measure.rule is Rule.BY_MOMENT:
+            return ints(self._rows, str(measure.order), ABOVE_ALL) < self._of("hours_from_ms")
         return ints(self._rows, "log_offset", ABOVE_ALL) < self._of(LOG_OFFSET_EDGES[measure.rule])
 
 

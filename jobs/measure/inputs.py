@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from jobs.lake_settings import stored_settings
 from jobs.measure.bases import Bases, bases
+from jobs.measure.new_evidence import new_headers, repeats
 from jobs.measure.reading import DELIVERY, END, HISTORY, PLACE, STATE, Flags, Ints, Limit, Reader, Task
 from sharelens.lake import user_topics
 from sharelens.lake.tables import TABLES
@@ -22,12 +23,13 @@ from sharelens.measures.histories.numbers import (
     Histories,
 )
 from sharelens.measures.inputs import StateInputs
+from sharelens.measures.lag_over_time import MINUTE_MS, minutes_of
 from sharelens.measures.ranges.places import Places, codes_in
 from sharelens.measures.settings.observations import Settings
 from sharelens.measures.stalls.incomplete import PAST_COLUMNS
 from sharelens.measures.stalls.progress import goes_on, reads_from
-from sharelens.measures.topics.extents import BATCH_COLUMNS, TopicPartition, runs, topic_partitions
-from sharelens.measures.topics.headers import NoRecords, SampledBatches, news_from
+from sharelens.measures.topics.extents import BATCH_COLUMNS, TopicPartition, topic_partitions
+from sharelens.measures.topics.headers import NoRecords, SampledBatches
 from sharelens.measures.topics.kept_samples import lowest_new_ranges
 from sharelens.measures.topics.sampled_batches import batches_of
 from state_model.columnar import schemas
@@ -41,7 +43,6 @@ PROGRESS_COLUMNS = [
     "start_offset", "first_incomplete_offset", "highest_earlier_offset", *PAST_COLUMNS,
     "read_from_log_offset", "log_offset", "log_time_ms", "completeness", "completeness_reason",
 ]  # fmt: skip
-REPEATED = ["start_offset", "delivery_complete_count", "state_epoch", "leader_epoch", "life_log_offset"]
 DONE = (DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED)
 SNAPSHOT = pa.array(["snapshot"])
 FIRST_STRETCH = 1 << 10
@@ -150,6 +151,24 @@ class LakeInputs:
         history = pa.concat_tables([history, self._records_before(shown)]).combine_chunks()
         return View(self, self._histories(history, deliveries), deliveries)
 
+    def by_moment(self, since_ms: Ints) -> "View":
+        """The records from the last one before a minute of the grid on, given for each place."""
+        recent = self.recent
+        first_ms = self.places.lowest(recent.place, recent.history.column("log_time_ms").to_numpy())
+        # The recent records begin with the last measured one, or earlier: enough, unless a header leads further back.
+        is_late = (since_ms < minutes_of(first_ms)) & (since_ms < ABOVE_ALL)
+        begins = np.where(is_late, np.maximum(since_ms - MINUTE_MS, BELOW_ALL) + 1, ABOVE_ALL)
+        history = recent.history
+        if (is_late & ~self.is_whole).any():
+            older = self._history(("log_time_ms", begins), upper_limit=("log_offset", self.read_from - 1))
+            history = pa.concat_tables([older, history])
+            lowest = self.places.lowest(history.column(PLACE).to_numpy(), history.column("log_offset").to_numpy())
+            at = history.column(PLACE).to_numpy()
+            is_first = is_late[at] & (history.column("log_offset").to_numpy() == lowest[at])
+            before = self._records_before(history.filter(pa.array(is_first)))
+            history = pa.concat_tables([history, before]).combine_chunks()
+        return View(self, self._histories(history, self._recent_deliveries), self._recent_deliveries)
+
     def _records_before(self, rows: pa.Table) -> pa.Table:
         """Of each row of the history the one before of its share partition, if there is one.
 
@@ -239,19 +258,19 @@ class LakeInputs:
     @cached_property
     def new_headers_from(self) -> Ints:
         """The lowest record offset that new batch headers describe, for each place; ABOVE_ALL for none."""
-        lowest_of: dict[TopicPartition, int] = {}
-        if not self.lowest_offsets:
-            return np.full(self.places.count, ABOVE_ALL, np.int64)
-        is_header_extent = (pc.field("content") == "topic_batch") & (pc.field("status") == "taken")
-        later = is_header_extent & (pc.field("run_id") > self.task.before)
-        new = set(topic_partitions(self.topic.scan("bronze.ingest_extent", ["topic_id", "partition"], later)))
-        begins = {place: first for place, first in self.lowest_offsets.items() if place in new}
-        for batches in user_topics.batches(self.topic.scan, self.topic_books, begins, [*BATCH_COLUMNS, "run_id"]):
-            for partition_batches in runs(batches) if batches.num_rows else ():
-                lowest = news_from(partition_batches, partition_batches.column("run_id").to_numpy() > self.task.before)
-                if lowest is not None:
-                    lowest_of[topic_partitions(partition_batches.slice(0, 1))[0]] = lowest
-        return np.array([lowest_of.get(place, ABOVE_ALL) for place in topic_partitions(self.places.keys)], np.int64)
+        return self._new_headers[0]
+
+    @cached_property
+    def new_headers_from_ms(self) -> Ints:
+        """The time from which on new batch headers may change the end of the user partition, for each place; ABOVE_ALL
+        for none.
+        """
+        return self._new_headers[1]
+
+    @cached_property
+    def _new_headers(self) -> tuple[Ints, Ints]:
+        partitions = topic_partitions(self.places.keys)
+        return new_headers(self.topic, self.topic_books, self.lowest_offsets, partitions, self.task.before)
 
     @cached_property
     def new_samples_from(self) -> Ints:
@@ -369,21 +388,3 @@ def start_offsets(places: Places, progress: pa.Table) -> Ints:
     None lies below one that is not known.
     """
     return places.values(progress, "start_offset", null=ABOVE_ALL, missing=BELOW_ALL)
-
-
-def repeats(histories: Histories) -> Flags:
-    """Which records are snapshots that repeat the scalars of the record before, as the job of cold snapshots writes.
-
-    With no new range they are no evidence about any record.
-    """
-    rows = histories.history
-    kinds = codes_in(rows.column("record_type"), pa.array(["snapshot", "tombstone"]))
-    result: Flags = kinds == 0
-    result[1:] &= kinds[:-1] != 1
-    for name in REPEATED:
-        values = ints(rows, name)
-        result[1:] &= values[1:] == values[:-1]
-    marks = rows.column("completeness").combine_chunks().indices.to_numpy()
-    result[1:] &= marks[1:] == marks[:-1]
-    result[histories.first_rows] = False
-    return result

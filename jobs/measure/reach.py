@@ -8,17 +8,21 @@
 3. Measures about the state log (stalls, life events) are recomputed from a record on: the last measured one; the first
    one of the interval that lasts, if new headers reach its offset; or the last one of the life before
    (`gold.progress`).
-4. A contribution to latency and attempts is recomputed when it reaches the reach, or may still grow: its block of
+4. Rows about moments of log time (lag over time) are recomputed from a moment on: that of the first new record or, if
+   it is earlier, of the first new header. A share partition is measured whole where that lies more than
+   OPEN_MS before the last measured record.
+5. A contribution to latency and attempts is recomputed when it reaches the reach, or may still grow: its block of
    record offsets reaches there and its hour is not over.
-5. What is one row a share partition (lag, progress) is replaced.
-6. Evidence out of log order has the lowest reach of all, and the share partition is measured whole: a hole that was
+6. What is one row a share partition (lag, progress) is replaced.
+7. Evidence out of log order has the lowest reach of all, and the share partition is measured whole: a hole that was
    detected or filled, a name, a setting, another state partition, a header below what stood first.
-7. `is_final` marks rows that evidence in log order cannot change any more: below the start offset and, of
-   contributions, of an hour or a block that is over; of an interval or a life that ended. They lie in files of their
+8. `is_final` marks rows that evidence in log order cannot change any more: below the start offset and, of
+   contributions, of an hour or a block that is over; of an interval or a life that ended; of moments before OPEN_MS,
+   but for the newest of those. They lie in files of their
    own, which an increment in log order neither reads nor rewrites. Late evidence reaches below the start offset, and
    replaces final rows too. Open rows of a share partition stay in their files where the evidence adds none and makes
    none final.
-8. What retention has cut (`gold.measure_base`) is never recomputed.
+9. What retention has cut (`gold.measure_base`) is never recomputed.
 
    record offsets   0 ............ start offset ......... reach .......... end
    poison rows      [ final files: left alone ][ kept ][ recomputed from here on
@@ -47,6 +51,7 @@ from sharelens.measures.histories.settled import (
     Settled,
     settled_of,
 )
+from sharelens.measures.lag_over_time import minutes_of
 from sharelens.measures.latency.schemas import OPEN, OUTCOMES
 from sharelens.measures.ranges.places import codes_in
 from sharelens.measures.ranges.steps import numbered, together
@@ -54,6 +59,8 @@ from sharelens.measures.stalls import progress
 from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL, ints
 from state_model.columnar.keys import PLACE_KEY
 
+OPEN_MS = HOUR_MS
+"""So long before the last record rows about moments can change: headers and records are read one after the other."""
 MARK = ["completeness", "completeness_reason"]
 # Contributions of one place, block, hour and outcome, a group, are recomputed, and final, together. Groups are an array
 # of four rows:
@@ -93,6 +100,8 @@ class Reach:
             return self._since_offset[measure.table]
         if measure.rule is Rule.BY_BLOCK:
             return self.contributions.since
+        if measure.rule is Rule.BY_MOMENT:
+            return self._since_ms
         if measure.rule is Rule.BY_INTERVAL:
             since = inputs.progress_values("since_log_offset", BELOW_ALL)
             return np.where(inputs.is_whole | (since >= 0), since, inputs.measured_to + 1)
@@ -100,7 +109,11 @@ class Reach:
 
     def reaches_final(self, measure: Measure) -> Flags:
         """Places whose final rows are replaced."""
-        late = self.since(measure) < self.inputs.passed_before if _by_record_offset(measure) else False
+        late: Flags | bool = False
+        if _by_record_offset(measure):
+            late = self.since(measure) < self.inputs.passed_before
+        elif measure.rule is Rule.BY_MOMENT:
+            late = self.since(measure) == BELOW_ALL
         return np.asarray(self.inputs.is_whole | late)
 
     def replaces_open(self, measure: Measure) -> Flags:
@@ -111,6 +124,8 @@ class Reach:
         if measure.rule is Rule.BY_LOG_OFFSET:
             moved = self.final_below(measure) != inputs.progress_values("read_from_log_offset", -1) + 1
             return np.asarray(inputs.is_whole | moved | (inputs.read_from < inputs.measured_to))
+        if measure.rule is Rule.BY_MOMENT:
+            return np.asarray(self.since(measure) < ABOVE_ALL)
         result: Flags = self.since(measure) < ABOVE_ALL
         result |= start_offsets(inputs.places, self.progress) != inputs.passed_before
         if measure.rule is Rule.BY_BLOCK:
@@ -120,6 +135,8 @@ class Reach:
 
     def view(self, measure: Measure) -> View:
         """The histories that the measure reads."""
+        if measure.rule is Rule.BY_MOMENT:
+            return self.inputs.by_moment(self._since_ms)
         return self.by_offset if _by_record_offset(measure) else self.from_record
 
     @property
@@ -130,11 +147,25 @@ class Reach:
     def final_below(self, measure: Measure) -> Ints:
         """The value of `measure.order` below which rows are final."""
         now = self.progress
+        if measure.rule is Rule.BY_MOMENT:
+            return self.inputs.places.values(now, "log_time_ms", null=BELOW_ALL, missing=BELOW_ALL) - OPEN_MS
         if measure.rule is Rule.BY_RECORD_OFFSET:
             return start_offsets(self.inputs.places, now)
         if measure.rule is Rule.BY_INTERVAL:
             return self.inputs.places.values(now, "since_log_offset", null=ABOVE_ALL, missing=ABOVE_ALL)
         return self.inputs.places.values(now, "read_from_log_offset", null=-1, missing=BELOW_ALL) + 1
+
+    @cached_property
+    def _since_ms(self) -> Ints:
+        """From which moment on new records and headers can change rows; BELOW_ALL: all rows, ABOVE_ALL: none."""
+        inputs, recent = self.inputs, self.inputs.recent
+        new = recent.history.column("log_offset").to_numpy() > inputs.measured_to[recent.place]
+        times = recent.history.column("log_time_ms").to_numpy()
+        by_records = inputs.places.lowest(recent.place[new], times[new])
+        earliest = np.minimum(by_records, inputs.new_headers_from_ms)
+        since = np.where(earliest < ABOVE_ALL, minutes_of(earliest), ABOVE_ALL)
+        is_late = since < inputs.progress_values("log_time_ms", BELOW_ALL) - OPEN_MS
+        return np.where(inputs.is_whole | is_late, BELOW_ALL, since)
 
     @cached_property
     def _since_offset(self) -> Mapping[str, Ints]:

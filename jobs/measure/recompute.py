@@ -12,6 +12,7 @@ from jobs.measure.reading import Flags, Ints
 from sharelens.lake.parquet import conform
 from sharelens.lake.tables import TABLES, TOPIC
 from sharelens.measures.catalog import Measure, Rule
+from sharelens.measures.lag_over_time import without_repeats
 from sharelens.measures.ranges.places import coded
 from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL, ints
 
@@ -49,7 +50,10 @@ def changes(reach: Reach, measure: Measure) -> Changes:
     replaces_open = reach.replaces_open(measure)
     replaces_open[inputs.places.of(rows)] = True
     rows = _with_kept(rows, measure, reach, since, replaces_open)
-    if measure.rule is Rule.BY_BLOCK:
+    if measure.rule is Rule.BY_MOMENT:
+        rows = without_repeats(rows)
+        final = _has_final_successor(rows, measure, reach)
+    elif measure.rule is Rule.BY_BLOCK:
         final = reach.is_final(rows)
     else:
         final = order_of(rows, measure) < reach.final_below(measure)[inputs.places.of(rows)]
@@ -70,6 +74,16 @@ def conform_open(rows: pa.Table, measure: Measure, constants: dict[str, Any]) ->
 def order_of(rows: pa.Table, measure: Measure) -> Ints:
     """The column that the rule compares; a null is below all."""
     return ints(rows, str(measure.order), -1)
+
+
+def _has_final_successor(rows: pa.Table, measure: Measure, reach: Reach) -> Flags:
+    """Whether the next row of the same place is final: it then is, too. The newest such row stays open, because the
+    first row of a later run is compared with it.
+    """
+    at, order = reach.inputs.places.of(rows), order_of(rows, measure)
+    result = np.zeros(rows.num_rows, np.bool_)
+    result[:-1] = (at[1:] == at[:-1]) & (order[1:] < reach.final_below(measure)[at[1:]])
+    return result
 
 
 def _from(rows: pa.Table, measure: Measure, reach: Reach, since: Ints) -> pa.Table:
@@ -102,6 +116,8 @@ def _with_kept(rows: pa.Table, measure: Measure, reach: Reach, since: Ints, repl
 
 
 def _with_topic(rows: pa.Table, reach: Reach) -> pa.Table:
+    if "topic" in rows.column_names:
+        return rows
     topics, codes = coded(rows.column("topic_id"))
     names = pa.array([reach.inputs.names.get(topic_id) for topic_id in topics], pa.string()).take(pa.array(codes))
     return rows.add_column(rows.schema.get_field_index("topic_id") + 1, TOPIC, names)

@@ -16,7 +16,7 @@ LOG = ("cluster_id", "topic_id", "partition")
 OF_HISTORY = (*SHARE_PARTITION, "log_topic_id", "state_partition", "log_offset")
 MEASURES = (
     "gold.stall", "gold.poison_record", "gold.lag", "gold.redelivered_record", "gold.life_event",
-    "gold.coordinator_cost", "gold.offset_account",
+    "gold.lag_over_time", "gold.coordinator_cost", "gold.offset_account",
 )  # fmt: skip
 """Measures whose rows are about share partitions that the histories know."""
 

@@ -136,6 +136,7 @@ RULES: dict[str, ByLog | ByTime] = {
     "gold.attempts": ByTime(
         group=MEASURES, column="hour_ms", lasting_ms=HOUR_MS, partition_values={"is_final": "true"}
     ),
+    "gold.lag_over_time": ByTime(group=MEASURES, column="at_ms", partition_values={"is_final": "true"}),
     gates.RESULTS: ByTime(group=CHECKS, column="checked_ms"),
 }  # fmt: skip
 """Tables that retention applies to; why the others keep their rows: `jobs.retained.STAYS`."""

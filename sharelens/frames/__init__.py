@@ -8,6 +8,8 @@
 
 Nothing here reads, writes or knows a session, and nothing calls the JVM, so all of it runs over Spark Connect; the
 cluster needs sharelens installed, because tasks run its functions. They are those that the pipeline's stages run.
+Input that would give wrong rows is refused, before a job where that can be seen, or by the first task that reads it
+(`sharelens.frames.refusals`).
 """
 
 from sharelens.frames.audited import audit_findings
@@ -26,6 +28,7 @@ from sharelens.frames.measures import (
     attempts,
     cost,
     lag,
+    lag_over_time,
     latency,
     life,
     poison_records,
@@ -60,6 +63,7 @@ __all__ = [
     "group_records",
     "group_settings",
     "lag",
+    "lag_over_time",
     "latency",
     "life",
     "log_records",

@@ -23,6 +23,7 @@ from sharelens.evidence.losses import PRUNED
 from sharelens.frames.envelopes import LOG_START, LOSS
 from sharelens.frames.logs import state_log_rows
 from sharelens.frames.other_logs import OtherLogs
+from sharelens.frames.refusals import Argument, once_each
 from sharelens.frames.renamed import renamed_parameter
 from sharelens.frames.shapes import blanks, checked, in_groups, timed_schema, typed_rows
 from sharelens.kafka_log.schemas import LOG_RECORD
@@ -155,7 +156,7 @@ def _audit(
 ) -> Iterator[pa.RecordBatch]:
     """_OF_PARTITION rows of one state partition; its batches come in log order."""
     audit: _StatePartition | None = None
-    for batch in batches:
+    for batch in once_each(batches, Argument("audit_findings", "log_records"), [*LOG_PARTITION_KEY, "offset"]):
         if audit is None:
             topic_id, *facts = (
                 batch.column(name)[0].as_py()

@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from sharelens.frames.envelopes import LOSS
+from sharelens.frames.moments import RANGE_KEY
+from sharelens.frames.refusals import Argument, refuse_duplicates, refuse_other_ids
 from sharelens.frames.shapes import checked, in_envelope, in_groups, nullable_struct, timed_schema, together
 from sharelens.kafka_log.schemas import TOPIC_BATCH
 from sharelens.lake.parquet import conform
@@ -18,7 +20,7 @@ from sharelens.measures.inputs import RecordInputs, StateInputs
 from sharelens.measures.settings.over_time import GroupSettings
 from sharelens.measures.topics.extents import TOPIC_EXTENT, TopicPartition, topic_partitions
 from sharelens.measures.what_if.appends import READ
-from state_model.columnar.keys import LOG_PARTITION_KEY, STATE_PARTITION_KEY
+from state_model.columnar.keys import FULL_PLACE_KEY, LOG_PARTITION_KEY, STATE_PARTITION_KEY
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY, SHARE_PARTITION_STATE, SHARE_RECORD
 from state_model.columnar.values import Loss
 
@@ -41,6 +43,17 @@ _SCHEMAS = {
     "losses": LOST,
 }
 """Columns of each argument; the rows of a group come in structs of the same names."""
+_OPTIONAL = frozenset({"headers", "extents", "losses"})
+_RECORD_KEY = (*STATE_PARTITION_KEY, "log_offset")
+_KEYS = {
+    "states": FULL_PLACE_KEY,
+    "share_partition_history": _RECORD_KEY,
+    "delivery_history": RANGE_KEY,
+    "headers": (*LOG_PARTITION_KEY, "base_offset"),
+    "extents": LOG_PARTITION_KEY,
+    "records": _RECORD_KEY,
+}
+"""What names a row of an argument. A record of the state log is about one share partition."""
 _ENVELOPE = pa.schema(
     [*(TOPIC_EXTENT.field(name) for name in LOG_PARTITION_KEY)]
     + [pa.field("place", pa.int64())]
@@ -106,16 +119,17 @@ def of_user_partitions(
 ) -> "DataFrame":
     """What `rows_of` makes of the rows of each user partition; `function` names it in error messages."""
     timed = timed_schema(schema)
-    rows = together(_enveloped(rows, name, function) for name, rows in arguments.items() if rows is not None)
+    frames = {name: rows for name, rows in arguments.items() if rows is not None or name not in _OPTIONAL}
+    rows = together(_enveloped(rows, name, function) for name, rows in frames.items())
 
     def compute(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for tables in _by_state_topic(pa.Table.from_batches(list(batches))):
+        for tables in _by_state_topic(_tables_of(pa.Table.from_batches(list(batches)), function)):
             yield from conform(rows_of(GroupInputs(tables, settings)), timed).to_batches()
 
     return in_groups(rows, LOG_PARTITION_KEY, ["place"], compute, timed)
 
 
-def _enveloped(rows: "DataFrame", name: str, function: str) -> "DataFrame":
+def _enveloped(rows: "DataFrame | None", name: str, function: str) -> "DataFrame":
     """Rows of an argument as _ENVELOPE rows; headers come in offset order."""
     checked_rows = checked(rows, _SCHEMAS[name], function, name)
     columns = {key: F.col(key) for key in LOG_PARTITION_KEY} | {
@@ -125,14 +139,22 @@ def _enveloped(rows: "DataFrame", name: str, function: str) -> "DataFrame":
     return in_envelope(checked_rows, columns, _ENVELOPE)
 
 
-def _by_state_topic(rows: pa.Table) -> Iterator[dict[str, pa.Table]]:
-    """The tables of a group, those of each state topic by themselves: a recreated topic begins at offset 0."""
+def _tables_of(rows: pa.Table, function: str) -> dict[str, pa.Table]:
+    """The tables of a group by argument. Raises UsageError as `refusals` says."""
     tables = {}
     for name, schema in _SCHEMAS.items():
         structs = rows.column(name).combine_chunks()
         structs = structs.filter(pc.is_valid(pc.struct_field(structs, "topic_id")))
         columns = {field.name: part for field, part in zip(structs.type, structs.flatten(), strict=True)}
         tables[name] = pa.table({field.name: columns[field.name] for field in schema}).cast(schema)
+        if tables[name].num_rows and name in _KEYS:
+            refuse_other_ids(tables[name], Argument(function, name), _KEYS[name])
+            refuse_duplicates(tables[name], Argument(function, name), _KEYS[name])
+    return tables
+
+
+def _by_state_topic(tables: Mapping[str, pa.Table]) -> Iterator[dict[str, pa.Table]]:
+    """The tables of each state topic by themselves: a recreated topic begins at offset 0."""
     topics = {text for table in tables.values() if "log_topic_id" in table.column_names
               for text in table.column("log_topic_id").unique().to_pylist()}  # fmt: skip
     for topic in sorted(topics):

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from sharelens.evidence.schemas import GROUP_RECORD, GROUP_RECORD_ORDER
+from sharelens.frames.refusals import Argument, refuse_duplicates, refuse_other_ids
 from sharelens.frames.shapes import checked, in_groups, timed_schema, typed_rows
 from sharelens.groups.histories import histories
 from sharelens.groups.replay import SHARE_TYPES
@@ -22,6 +23,9 @@ from state_model.streams.records import STREAMS_TYPES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+GROUP_RECORD_KEY = ("log_topic_id", "partition", "log_offset")
 
 
 def group_history(group_records: "DataFrame") -> "DataFrame":
@@ -94,9 +98,12 @@ def _history(rows: "DataFrame", field: str, schema: pa.Schema, function: str) ->
         F.col("record_type").isin(*SHARE_TYPES, *STREAMS_TYPES)
     )
     timed = timed_schema(schema)
+    argument = Argument(function, "group_records")
 
     def compute(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         records = pa.concat_tables([typed_rows(batch, GROUP_RECORD) for batch in batches])
+        refuse_other_ids(records, argument, GROUP_RECORD_KEY)
+        refuse_duplicates(records, argument, GROUP_RECORD_KEY)
         yield from conform(getattr(histories(records), field), timed).to_batches()
 
     return in_groups(

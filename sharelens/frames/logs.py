@@ -14,11 +14,13 @@ from sharelens.evidence.group_decoding import decode_groups
 from sharelens.evidence.log_time import NO_LOG_TIME
 from sharelens.evidence.schemas import GROUP_RECORD
 from sharelens.frames.envelopes import CHUNK_BITS
+from sharelens.frames.refusals import Argument, once_each, refuse_other_id, spark_frame
 from sharelens.frames.shapes import checked, in_groups, spark_schema, typed_rows
 from sharelens.kafka_log.dead_letter_records import DEFAULT_PREFIX, DLQ_RECORD, INTERNAL, letters_of, typed_letters
 from sharelens.kafka_log.schemas import LOG_RECORD
 from state_model.columnar.keys import LOG_PARTITION_KEY
 from state_model.columnar.schemas import LOG_POSITION, SHARE_RECORD, column
+from state_model.errors import UsageError
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 from state_model.uuids import ZERO_UUID
 
@@ -33,8 +35,8 @@ KAFKA_SOURCE = pa.schema(
         ("key", pa.binary()),
         ("value", pa.binary()),
         ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
         ("timestamp", pa.timestamp("us", tz="UTC")),
         ("timestampType", pa.int32()),
     ]
@@ -74,11 +76,15 @@ def log_records_of_kafka_source(rows: "DataFrame", topic_ids: Mapping[str, str] 
         what Kafka serves). `attributes` has the timestamp type alone.
 
     Raises:
-        UsageError: a column is missing or has another type.
+        UsageError: a column is missing or has another type; or a value of `topic_ids` is no id.
     """
+    function = "log_records_of_kafka_source"
+    spark_frame(rows, Argument(function, "rows"))
+    for name, topic_id in (topic_ids or {}).items():
+        refuse_other_id(topic_id, Argument(function, "topic_ids"), name)
     has_headers = "headers" in rows.columns
     schema = KAFKA_SOURCE.append(LOG_RECORD.field("headers")) if has_headers else KAFKA_SOURCE
-    rows = checked(rows, schema, "log_records_of_kafka_source", "rows")
+    rows = checked(rows, schema, function, "rows")
     ids = F.create_map(*(F.lit(text) for pair in (topic_ids or {"": ZERO_UUID}).items() for text in pair))
     is_append_time = F.col("timestampType") == 1
     headers = F.coalesce(F.col("headers"), F.array()) if has_headers else F.array()
@@ -112,7 +118,8 @@ def share_records(log_records: "DataFrame", *, log_times: "DataFrame | None" = N
         can't be decoded are left out; `frames.losses` has them.
 
     Raises:
-        UsageError: a column is missing or has another type. A task fails where an offset comes twice.
+        UsageError: a column is missing or has another type. A task fails where an offset comes twice, or an id of a
+            topic is none.
 
     Rules: share-group-state-log §2-3 (bytes); log time is the running maximum of timestamps in a state partition.
     """
@@ -131,7 +138,7 @@ def share_records(log_records: "DataFrame", *, log_times: "DataFrame | None" = N
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         before_ms = NO_LOG_TIME
-        for batch in batches:
+        for batch in once_each(batches, Argument("share_records", "log_records"), [*LOG_PARTITION_KEY, "offset"]):
             before_ms = max(before_ms, batch.column("before_ms")[0].as_py())
             decoded = decode_log(typed_rows(batch, DECODABLE), before_ms=before_ms)
             before_ms = decoded.log_time_ms
@@ -172,16 +179,17 @@ def dead_letters(
         log_records: LOG_RECORD rows in any order.
         prefix: searches topics whose name begins with it (errors.deadletterqueue.topic.name.prefix); None: no more
             than `topics`. Kafka's internal topics never are.
-        topics: more names of topics.
+        topics: more names of topics, not of Kafka's internal ones.
 
     Returns:
         DLQ_RECORD rows (the columns of silver.dlq_record but cluster_id and run_id), in the order of the input: records
         with a header `__dlq.errors.*`. A header that can't be read is null, and `header_problem` names it.
 
     Raises:
-        UsageError: a column is missing or has another type.
+        UsageError: a column is missing or has another type; or `topics` can match nothing.
     """
     rows = checked(log_records, LOG_RECORD, "dead_letters", "log_records")
+    _refuse_other_topics(topics, Argument("dead_letters", "topics"))
     chosen = F.col("topic").isin(*topics) if topics else F.lit(False)
     if prefix is not None:
         chosen |= F.col("topic").startswith(prefix)
@@ -194,6 +202,15 @@ def dead_letters(
                 yield from typed_letters(pa.Table.from_batches([letters])).to_batches()
 
     return rows.mapInArrow(typed, spark_schema(DLQ_RECORD))
+
+
+def _refuse_other_topics(topics: Collection[str], argument: Argument) -> None:
+    """Raises UsageError where names of dead-letter topics can match none."""
+    if isinstance(topics, str):
+        raise UsageError(f"{argument} is a text: pass a collection of names, [{topics!r}]")
+    internal = sorted(name for name in topics if name.startswith(INTERNAL))
+    if internal:
+        raise UsageError(f"{argument} names {', '.join(internal)}: Kafka's internal topics hold no dead letters")
 
 
 def state_log_rows(log_records: "DataFrame") -> "DataFrame":

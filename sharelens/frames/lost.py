@@ -12,6 +12,7 @@ from sharelens.evidence.decoding import DECODABLE, decode_rows
 from sharelens.evidence.losses import DAMAGE_REASONS, GAP, PRUNED, QUARANTINED, losses_of_problems
 from sharelens.frames.envelopes import LOSS
 from sharelens.frames.logs import state_log_rows
+from sharelens.frames.refusals import Argument, once_each
 from sharelens.frames.shapes import checked, in_groups, spark_schema, typed_rows
 from sharelens.kafka_log.schemas import LOG_RECORD, PROBLEM
 from state_model.columnar.keys import LOG_PARTITION_KEY
@@ -81,7 +82,7 @@ def losses(log_records: "DataFrame", *, problems: "DataFrame | None" = None) -> 
 def _in_chunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """LOSS rows of one chunk: records that can't be decoded, and missing offsets, which have no reason yet ("")."""
     last = None
-    for batch in batches:
+    for batch in once_each(batches, Argument("losses", "log_records"), [*LOG_PARTITION_KEY, "offset"]):
         rows = typed_rows(batch, DECODABLE)
         offsets = rows.column("offset").to_numpy()
         before = np.append(offsets[0] - 1 if last is None else last, offsets[:-1])

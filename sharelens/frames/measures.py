@@ -39,6 +39,25 @@ def lag(states: "DataFrame", *, headers: "DataFrame | None" = None, extents: "Da
     return _measured("lag", "lag", NO_SETTINGS, states=states, headers=headers, extents=extents)
 
 
+def lag_over_time(
+    share_partition_history: "DataFrame", delivery_history: "DataFrame", *, headers: "DataFrame | None" = None
+) -> "DataFrame":
+    """Lag, start and end of each share partition at minutes of log time, where one of them changed.
+
+    Args:
+        share_partition_history, delivery_history: as in `stalls`.
+        headers: as in `lag`; without them no end is known, and no lag.
+
+    Returns:
+        LAG_OVER_TIME rows (the columns of gold.lag_over_time but cluster_id, is_final and run_id), in no order; `topic`
+        is null. A row holds until the next one of its share partition.
+
+    Raises:
+        UsageError: a column is missing or has another type.
+    """
+    return _of_histories("lag_over_time", "lag_over_time", share_partition_history, delivery_history, headers)
+
+
 def stalls(
     share_partition_history: "DataFrame",
     delivery_history: "DataFrame",

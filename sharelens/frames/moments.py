@@ -6,6 +6,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from sharelens.frames.envelopes import LOG_START
+from sharelens.frames.refusals import Argument, repeated_text
 from sharelens.frames.shapes import checked, spark_schema, timed_schema
 from sharelens.lake.tables import time_name
 from state_model.columnar.keys import FULL_PLACE_KEY, STATE_PARTITION_KEY
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 TOMBSTONE = "tombstone"
+RANGE_KEY = (*FULL_PLACE_KEY, "first_offset", "valid_from_log_offset")
+"""What names a row of the delivery history."""
 _OF_HISTORY = [name for name in SHARE_PARTITION_STATE.names if name in SHARE_PARTITION_HISTORY.names]
 
 
@@ -49,7 +52,11 @@ def states_as_of(
     newest = history.where(F.col("log_time_ms") <= as_of_ms).groupBy(*FULL_PLACE_KEY).agg(last)
     alive = newest.where(F.col("last.record_type") != TOMBSTONE)
     ended = F.col("valid_to_ms").isNotNull() & (F.col("valid_to_ms") <= as_of_ms)
-    batches = F.array_sort(F.collect_list(F.struct(*DATED_BATCH.names))).alias("state_batches")
+    batches = F.array_sort(F.collect_list(F.struct(*DATED_BATCH.names)))
+    # The ranges of one state are disjoint: a first offset that comes twice is a row that comes twice.
+    is_distinct = F.size(F.collect_set("first_offset")) == F.count("first_offset")
+    repeated = F.raise_error(F.lit(repeated_text(Argument("states_as_of", "delivery_history"), RANGE_KEY)))
+    batches = F.when(is_distinct, batches).otherwise(repeated).alias("state_batches")
     lists = ranges.where((F.col("valid_from_ms") <= as_of_ms) & ~ended).groupBy(*FULL_PLACE_KEY).agg(batches)
     states = alive.join(lists, FULL_PLACE_KEY, "left").select("last.*", "state_batches")
     below = F.lit(False)

@@ -18,6 +18,8 @@ from sharelens.evidence.incarnations import newest_incarnation
 from sharelens.evidence.metadata_rows import record_history
 from sharelens.evidence.metadata_schemas import METADATA_RECORD
 from sharelens.evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
+from sharelens.frames.groups import GROUP_RECORD_KEY
+from sharelens.frames.refusals import Argument, refuse_duplicates
 from sharelens.frames.renamed import renamed_parameter
 from sharelens.frames.settings import observations_in
 from sharelens.frames.shapes import checked, spark_schema, typed_rows
@@ -164,11 +166,13 @@ def _group_log(log_records: "DataFrame", partitions: Collection[int]) -> GroupLo
 
         return newest_rows.mapInArrow(decode, spark_schema(schema)).toArrow().cast(schema)
 
+    records = collected("records", GROUP_RECORD)
+    refuse_duplicates(records, Argument(_FUNCTION, "log_records"), GROUP_RECORD_KEY)
     numbers = frozenset({*partitions, *first})
     return GroupLog(
         topic_id=newest,
         partitions=numbers,
-        records=collected("records", GROUP_RECORD),
+        records=records,
         odd_records=collected("odd_records", ODD_GROUP_RECORD),
         first_offset=first.get(min(numbers), 0),
     )

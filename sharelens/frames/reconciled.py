@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
+from sharelens.frames.refusals import Argument, refuse_duplicates, refuse_other_ids
 from sharelens.frames.shapes import checked, in_envelope, in_groups, nullable_struct, timed_schema, together
 from sharelens.kafka_log.dead_letter_records import DLQ_RECORD
 from sharelens.lake.dlq_partitions import DLQ_PARTITION, PLACE
@@ -35,8 +36,11 @@ if TYPE_CHECKING:
 
 _NAMED = ["group_id", "name", "partition"]
 """Share partitions whose topics bear one name are a group of rows."""
-_NAME = pa.schema([("topic_id", pa.string()), ("topic", pa.string())])
-_SEARCHED = pa.schema([DLQ_PARTITION.field(name) for name in (*PLACE, "log_start_offset", "held_back")])
+_NAME = pa.schema([pa.field("topic_id", pa.string(), nullable=False), ("topic", pa.string())])
+_SEARCHED = pa.schema(
+    [DLQ_PARTITION.field(name).with_nullable(False) for name in PLACE]
+    + [DLQ_PARTITION.field(name) for name in ("log_start_offset", "held_back")]
+)
 _REACH = pa.schema([*_SEARCHED, DLQ_PARTITION.field("oldest_ms")])
 _TOPIC = pa.schema([DLQ_RECORD.field(name) for name in ("group_id", "dlq_topic")])
 _LETTER = pa.schema([DLQ_RECORD.field(name) for name in LETTER_COLUMNS])
@@ -54,6 +58,10 @@ _AROUND = pa.schema(
 """What a group of rows needs to know of all others: the first record of each state partition, whether a share partition
 of the group and partition has a topic without a name, the ids of the name, the topics with dead letters of the group,
 and the partitions that were searched."""
+_ROW_KEYS = {
+    "poison_records": (*SHARE_PARTITION_KEY, "state_partition", "life_log_offset", "offset"),
+    "dead_letters": ("dlq_topic_id", "dlq_partition", "dlq_offset"),
+}
 _PARTS = {"around": _AROUND, "given_up": POISON_RECORD, "letter": _LETTER, "history": _HISTORY}
 """The rows of a group, in this order; those of the history are streamed."""
 _ENVELOPE = pa.schema(
@@ -202,14 +210,19 @@ def _reconciled(batches: Iterator[pa.RecordBatch], settings: GroupSettings) -> p
         if pc.max(batch.column("part")).as_py() == len(_PARTS) - 1:
             break
     before = pa.Table.from_batches(head)
+    rows_by_argument = {"poison_records": _part(before, "given_up"), "dead_letters": _part(before, "letter")}
+    for name, part_rows in rows_by_argument.items():
+        argument = Argument("dlq_reconciliation", name)
+        refuse_other_ids(part_rows, argument, _ROW_KEYS[name])
+        refuse_duplicates(part_rows, argument, _ROW_KEYS[name])
     (around,) = _part(before, "around").to_pylist()
     key = {name: before.column(name)[0].as_py() for name in _NAMED}
     of_group = [{"group_id": key["group_id"], "dlq_topic": topic} for topic in around["dlq_topics"] or ()]
     last = pa.Table.from_batches(head[-1:])
     history = chain([last], (pa.Table.from_batches([batch]) for batch in rest))
     rows = reconcile(
-        _part(before, "given_up"),
-        _part(before, "letter"),
+        rows_by_argument["poison_records"],
+        rows_by_argument["dead_letters"],
         (_part(table, "history") for table in history),
         dict.fromkeys(around["topic_ids"] or (), key["name"]),
         LetterTopics.of(pa.Table.from_pylist(of_group, _TOPIC), pa.Table.from_pylist(around["searched"], _REACH)),

@@ -16,11 +16,12 @@ from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from sharelens.frames import envelopes
 from sharelens.frames.envelopes import AT_END, ENVELOPE, PLAIN_REPLAYED, of_kind, packed, unpacked
+from sharelens.frames.refusals import Argument, once_each, refuse_duplicates
 from sharelens.frames.shapes import checked, in_groups, spark_schema, timed_schema, together
 from sharelens.lake.parquet import conform
 from state_model.columnar import replay, schemas
 from state_model.columnar.boundaries import WEIGHT, BoundaryStates, ChunkReducer, ChunkSummary
-from state_model.columnar.keys import STATE_PARTITION_KEY
+from state_model.columnar.keys import FULL_PLACE_KEY, STATE_PARTITION_KEY
 from state_model.columnar.replay import Replayed
 from state_model.columnar.schemas import SHARE_PARTITION_STATE
 from state_model.columnar.values import losses_until
@@ -144,7 +145,7 @@ def _boundary_states(
     function: str,
 ) -> "DataFrame":
     """ENVELOPE rows: the states before each chunk and (AT_END) after all, and what chunks must know of losses."""
-    parts = [_summaries(_records(share_records, function)), *contexts]
+    parts = [_summaries(_records(share_records, function), Argument(function, "share_records")), *contexts]
     if seeds is not None:
         rows = checked(seeds, SHARE_PARTITION_STATE, function, "seeds")
         envelope_columns = {
@@ -155,17 +156,18 @@ def _boundary_states(
         parts.append(envelopes.enveloped(rows, envelope_columns))
 
     def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _states_between(batches, update_limit)
+        return _states_between(batches, update_limit, Argument(function, "seeds"))
 
     return in_groups(together(parts), [*STATE_PARTITION_KEY, "bucket"], ["chunk", "kind", "place"], fold, ENVELOPE)
 
 
-def _summaries(records: "DataFrame") -> "DataFrame":
+def _summaries(records: "DataFrame", argument: Argument) -> "DataFrame":
     """Each chunk of records reduced, as ENVELOPE rows in the buckets of their share partitions."""
+    key = [*STATE_PARTITION_KEY, "log_offset"]
 
     def summarise(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         reducer, chunk = ChunkReducer(), 0
-        for batch in batches:
+        for batch in once_each(batches, argument, key, ascending="place"):
             rows = pa.Table.from_batches([batch])
             chunk = rows.column("chunk")[0].as_py()
             read = unpacked(rows, "record", PLAIN_REPLAYED).append_column(_START, rows.column(_START))
@@ -182,7 +184,7 @@ def _summaries(records: "DataFrame") -> "DataFrame":
     return summaries.withColumn("bucket", envelopes.bucket_of("record", "state"))
 
 
-def _states_between(batches: Iterator[pa.RecordBatch], update_limit: int) -> Iterator[pa.RecordBatch]:
+def _states_between(batches: Iterator[pa.RecordBatch], update_limit: int, seeds: Argument) -> Iterator[pa.RecordBatch]:
     """The states before each chunk and at the end, of one bucket of a state partition."""
     context = envelopes.Context([])
     states = BoundaryStates(SHARE_PARTITION_STATE.empty_table(), (), update_limit=update_limit)
@@ -192,6 +194,7 @@ def _states_between(batches: Iterator[pa.RecordBatch], update_limit: int) -> Ite
         position = rows if position is None else position
         if chunk == envelopes.BEFORE_ALL:
             seed = unpacked(of_kind(rows, envelopes.STATE), "state", SHARE_PARTITION_STATE)
+            refuse_duplicates(seed, seeds, FULL_PLACE_KEY)
             states = BoundaryStates(seed, context.losses, update_limit=update_limit)
             continue
         head = unpacked(of_kind(rows, envelopes.HEAD), "record", PLAIN_REPLAYED)

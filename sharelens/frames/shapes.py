@@ -7,6 +7,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from sharelens.frames.refusals import Argument, is_key, spark_frame, without_nulls
 from sharelens.lake.tables import with_times
 from state_model.errors import UsageError
 
@@ -75,13 +76,18 @@ def blanks(count: int, kind: pa.DataType) -> pa.Array:
     return pa.nulls(count, kind)
 
 
-def checked(rows: "DataFrame", schema: pa.Schema, function: str, argument: str) -> "DataFrame":
+def checked(rows: "DataFrame | None", schema: pa.Schema, function: str, argument: str) -> "DataFrame":
     """The columns of `schema` of a DataFrame that was passed to a function.
 
+    A task that reads a null in a key or an offset fails (`refusals.without_nulls`).
+
     Raises:
-        UsageError: columns are missing or have another type; the message names them all.
+        UsageError: it is no DataFrame of Spark; or columns are missing or have another type; the message names them
+            all.
     """
-    present = {field.name: field.dataType for field in rows.schema.fields}
+    source = Argument(function, argument)
+    frame = spark_frame(rows, source)
+    present = {field.name: field.dataType for field in frame.schema.fields}
     missing = [name for name in schema.names if name not in present]
     wrong = [
         f"{field.name} is {present[field.name].simpleString()}, not {field.dataType.simpleString()}"
@@ -90,8 +96,14 @@ def checked(rows: "DataFrame", schema: pa.Schema, function: str, argument: str) 
     ]
     if missing or wrong:
         faults = [f"it lacks {', '.join(missing)}"] if missing else []
-        raise UsageError(f"frames.{function}: {argument} does not fit: {'; '.join([*faults, *wrong])}")
-    return rows.select(*schema.names)
+        raise UsageError(f"{source} does not fit: {'; '.join([*faults, *wrong])}")
+    may_be_null = {field.name for field in frame.schema.fields if field.nullable}
+    return frame.select(
+        *(
+            without_nulls(field.name, source) if field.name in may_be_null and is_key(field) else field.name
+            for field in schema
+        )
+    )
 
 
 def in_groups(

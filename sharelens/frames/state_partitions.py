@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
+from sharelens.frames.refusals import Argument, refuse_other_ids
 from sharelens.frames.shapes import checked, in_groups, typed_rows
 from sharelens.lake.parquet import conform
 from sharelens.measures.cost import FREEABLE, KINDS, PRUNING_READ, prune_points
@@ -44,7 +45,9 @@ def pruning(share_records: "DataFrame") -> "DataFrame":
     )
 
     def points_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        points = prune_points(pa.concat_tables([typed_rows(batch, KINDS) for batch in batches]))
+        rows = pa.concat_tables([typed_rows(batch, KINDS) for batch in batches])
+        refuse_other_ids(rows, Argument("pruning", "share_records"), FULL_PLACE_KEY)
+        points = prune_points(rows)
         yield from conform(points, PRUNING).to_batches()
 
     points = in_groups(kinds, STATE_PARTITION_KEY, [], points_of, PRUNING).drop(*FREEABLE)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
 
 from sharelens.frames.group_inputs import GroupInputs, of_user_partitions
+from sharelens.frames.refusals import Argument, refuse_other_ids
 from sharelens.frames.shapes import checked, in_groups, spark_schema, typed_rows
 from sharelens.lake.parquet import conform
 from sharelens.measures.settings.over_time import (
@@ -217,6 +218,7 @@ def what_if_state_partitions(share_records: "DataFrame", number: int, *, listed:
     def placed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tables = [typed_rows(batch, state_partitions.SUM_OF_PLACE) for batch in batches]
         rows = pa.concat_tables(tables)
+        refuse_other_ids(rows, Argument(function, "share_records"), FULL_PLACE_KEY)
         answer = (state_partitions.placement_of if listed else state_partitions.balance_of)(rows, number)
         topic = pa.repeat(rows.column("log_topic_id")[0], answer.num_rows)
         yield from conform(answer.add_column(0, _TOPIC, topic), timed).to_batches()

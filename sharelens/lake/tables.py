@@ -13,12 +13,11 @@ from sharelens.evidence.schemas import CLOCK_STEP, GROUP_RECORD, NAME, ODD_GROUP
 from sharelens.groups.schemas import GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY, TASK_HISTORY
 from sharelens.kafka_log import schemas as log_schemas
 from sharelens.kafka_log.dead_letter_records import DLQ_RECORD, LETTER
-from sharelens.lake.settings_rows import SETTING
-from sharelens.lake.settings_rows import TABLE as BRONZE_SETTING
+from sharelens.lake import settings_rows
 from sharelens.lake.table_schemas import INGEST_EXTENT, PUBLICATION, QUALITY_RESULT, TOPIC_START
+from sharelens.measures import schemas as measures
 from sharelens.measures.dlq.schemas import DLQ_RECONCILIATION
 from sharelens.measures.latency.schemas import ATTEMPTS_CONTRIBUTION, LATENCY_CONTRIBUTION
-from sharelens.measures.schemas import IS_FINAL, LAG, LIFE, MEASURE_BASE, POISON_RECORD, PROGRESS, REDELIVERED, STALL
 from state_model.audit.columnar.continuation import AUDIT_STATE
 from state_model.audit.columnar.finding_schema import FINDING
 from state_model.audit.columnar.kept_schema import AUDIT_COUNTER, KEPT_RECORD
@@ -128,9 +127,9 @@ TABLES: dict[str, Table] = {
             clustering=("topic_id", "partition", "position"),
         ),
         Table(
-            name=BRONZE_SETTING,
+            name=settings_rows.TABLE,
             comment="one setting or end offset, of a file or a cluster, or what a batch says of a record that waits",
-            schema=_schema(SETTING),
+            schema=_schema(settings_rows.SETTING),
             key=("cluster_id", "kind", "valid_from_ms", "entity", "name", "run_id"),
             clustering=("kind", "valid_from_ms", "entity", "name"),
         ),
@@ -221,8 +220,8 @@ TABLES: dict[str, Table] = {
         ),
         Table(
             name="gold.stall",
-            comment="one interval of a minute or more in which the first incomplete offset did not move",
-            schema=_gold(_with_topic(STALL).append(IS_FINAL)),
+            comment="a stall of the first incomplete offset: of a minute or more if over, of any length while it lasts",
+            schema=_gold(_with_topic(measures.STALL).append(measures.IS_FINAL)),
             key=(*_SHARE_PARTITION, "state_partition", "log_offset"),
             clustering=("group_id", "topic_id", "partition", "log_offset"),
             partition_by=("is_final",),
@@ -230,7 +229,7 @@ TABLES: dict[str, Table] = {
         Table(
             name="gold.poison_record",
             comment="one range of record offsets that a group archived, or is archiving, in one life",
-            schema=_gold(_with_topic(POISON_RECORD).append(IS_FINAL)),
+            schema=_gold(_with_topic(measures.POISON_RECORD).append(measures.IS_FINAL)),
             key=(*_SHARE_PARTITION, "state_partition", "life_log_offset", "offset"),
             clustering=("group_id", "topic_id", "partition", "offset"),
             partition_by=("is_final",),
@@ -238,7 +237,7 @@ TABLES: dict[str, Table] = {
         Table(
             name="gold.redelivered_record",
             comment="one range of record offsets that a group received more than once, with cause and evidence",
-            schema=_gold(_with_topic(REDELIVERED).append(IS_FINAL)),
+            schema=_gold(_with_topic(measures.REDELIVERED).append(measures.IS_FINAL)),
             key=(*_SHARE_PARTITION, *_LOG, "life", "kind", "first_offset"),
             clustering=("group_id", "topic_id", "partition", "first_offset"),
             partition_by=("is_final",),
@@ -246,7 +245,7 @@ TABLES: dict[str, Table] = {
         Table(
             name="gold.latency",
             comment="outcomes of a block of 4,096 record offsets in an hour: ages and deliveries; rows add up",
-            schema=_gold(_with_topic(LATENCY_CONTRIBUTION).append(IS_FINAL)),
+            schema=_gold(_with_topic(LATENCY_CONTRIBUTION).append(measures.IS_FINAL)),
             key=(*_SHARE_PARTITION, *_LOG, "hour_ms", "outcome", "first_offset"),
             clustering=("group_id", "topic_id", "partition", "first_offset"),
             partition_by=("is_final",),
@@ -254,7 +253,7 @@ TABLES: dict[str, Table] = {
         Table(
             name="gold.attempts",
             comment="record offsets of a share partition by hour, outcome, delivery count and block of 4,096 offsets",
-            schema=_gold(_with_topic(ATTEMPTS_CONTRIBUTION).append(IS_FINAL)),
+            schema=_gold(_with_topic(ATTEMPTS_CONTRIBUTION).append(measures.IS_FINAL)),
             key=(*_SHARE_PARTITION, *_LOG, "hour_ms", "outcome", "delivery_count", "first_offset"),
             clustering=("group_id", "topic_id", "partition", "first_offset"),
             partition_by=("is_final",),
@@ -262,22 +261,30 @@ TABLES: dict[str, Table] = {
         Table(
             name="gold.life_event",
             comment="one event in the life of a share partition: creation, reset, deletion, a move of an epoch",
-            schema=_gold(_with_topic(LIFE).append(IS_FINAL)),
+            schema=_gold(_with_topic(measures.LIFE).append(measures.IS_FINAL)),
             key=(*_SHARE_PARTITION, *_LOG, "log_offset", "event"),
             clustering=("group_id", "topic_id", "partition", "log_offset"),
             partition_by=("is_final",),
         ),
         Table(
+            name="gold.lag_over_time",
+            comment="lag, start and end of a share partition at a minute of log time; a row holds until its next one",
+            schema=_gold(measures.LAG_OVER_TIME.append(measures.IS_FINAL)),
+            key=(*_SHARE_PARTITION, "state_partition", "at_ms"),
+            clustering=("group_id", "topic_id", "partition", "at_ms"),
+            partition_by=("is_final",),
+        ),
+        Table(
             name="gold.progress",
             comment="first incomplete offset of a share partition, since when, and the last measured record",
-            schema=_gold(PROGRESS),
+            schema=_gold(measures.PROGRESS),
             key=(*_SHARE_PARTITION, *_LOG),
             clustering=("group_id", "topic_id", "partition"),
         ),
         Table(
             name="gold.measure_base",
             comment="where retention cut the histories of a share partition: measures below stay as they are",
-            schema=_gold(MEASURE_BASE),
+            schema=_gold(measures.MEASURE_BASE),
             key=(*_SHARE_PARTITION, *_LOG, "run_id"),
             clustering=("group_id", "topic_id", "partition"),
         ),
@@ -291,7 +298,7 @@ TABLES: dict[str, Table] = {
         Table(
             name="gold.lag",
             comment="the current lag of a share partition, and why its figures differ",
-            schema=_gold(LAG),
+            schema=_gold(measures.LAG),
             key=_SHARE_PARTITION,
             clustering=("group_id", "topic_id", "partition"),
         ),

@@ -8,6 +8,7 @@ table that keeps the rows, with the rule by which a run brings them up to date. 
     WHOLE_LOG           all rows
     BY_LOG_OFFSET       rows from a record of the state log on
     BY_INTERVAL         rows of the interval that lasted when its share partition was last measured, and of later ones
+    BY_MOMENT           rows from a moment of log time on
     BY_RECORD_OFFSET    rows that the reach, a record offset, does not lie above
     BY_BLOCK            the same, of contributions that add up
     BY_GROUP            all rows of the group
@@ -45,6 +46,7 @@ class Rule(Enum):
     WHOLE_LOG = auto()
     BY_LOG_OFFSET = auto()
     BY_INTERVAL = auto()
+    BY_MOMENT = auto()
     BY_RECORD_OFFSET = auto()
     BY_BLOCK = auto()
     BY_GROUP = auto()
@@ -163,6 +165,17 @@ MEASURES: Mapping[str, Definition] = {
         rule=Rule.BY_LOG_OFFSET,
         order="log_offset",
     ),
+    "lag_over_time": Measure(
+        description="how far a share partition was behind at a minute of log time, where that changed",
+        population="share partitions alive at each minute of log time, a row where a value differs from that of the "
+        "minute before, and one when a share partition was deleted; ends are inferred from timestamps of batches",
+        inputs=(HISTORY, HEADERS),
+        schema=schemas.LAG_OVER_TIME,
+        function="measures.lag_over_time:rows",
+        table="gold.lag_over_time",
+        rule=Rule.BY_MOMENT,
+        order="at_ms",
+    ),
     "progress": Measure(
         description="how far the measures have read a share partition",
         population="share partitions with a record in the evidence, deleted ones among them",
@@ -197,13 +210,6 @@ MEASURES: Mapping[str, Definition] = {
         inputs=("gold.poison_record", "gold.dlq_reconciliation"),
         schema=schemas.POISON_RECORD,
         function="measures.dlq.causes:with_letter_causes",
-    ),
-    "lag_over_time": Definition(
-        description="how far a share partition was behind at a moment",
-        population="share partitions alive at each moment; ends are inferred from timestamps of batches",
-        inputs=(HISTORY, HEADERS),
-        schema=schemas.LAG_OVER_TIME,
-        function="measures.lag_over_time:lag_over_time",
     ),
     "account": Definition(
         description="a range of record offsets with one class",

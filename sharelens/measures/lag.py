@@ -30,6 +30,7 @@ NO_START = "start_offset_not_determined"
 NO_COUNT = "delivery_complete_count_not_logged"
 NO_END = "end_offset_unknown"
 NO_END_THEN = "end_offset_of_the_moment_not_logged"
+DELETED = "share_partition_deleted"
 END_IS_OLDER = "end_offset_older_than_the_state"
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -96,7 +96,11 @@ STALL = pa.schema(
         column("since_clock", pa.string(), "state_log, log_append_time or create_time (a producer's clock)"),
         column("until_ms", pa.int64(), "log time of the record that ended the stall; null = the stall lasts"),
         column("duration_ms", pa.int64(), "up to the end of the stall or to the cut; null in the lake while it lasts"),
-        column("kind", pa.string(), "dead_letter_pending, window_full, blocked_by_record, silent_with_backlog or idle"),
+        column(
+            "kind",
+            pa.string(),
+            "dead_letter_pending, window_full, blocked_by_record, silent_with_backlog; idle: never in a lake",
+        ),
         column("ended_by", pa.string(), "moved, reset or deleted; null = the stall lasts"),
         *SHARE_PARTITION,
         column("state_partition", pa.int32(), "partition of __share_group_state", nullable=False),
@@ -163,7 +167,7 @@ MEASURE_BASE = pa.schema(
         *SHARE_PARTITION,
         column("events_from_log_offset", pa.int64(), "log offset: events of records below it are kept", nullable=False),
         column("stalls_from_log_offset", pa.int64(), "log offset: stalls that end below it are kept", nullable=False),
-        column("hours_from_ms", pa.int64(), "latency and attempts of earlier hours are kept", nullable=False),
+        column("hours_from_ms", pa.int64(), "latency, attempts and lag over time from before are kept", nullable=False),
         column(
             "whole_from_offset",
             pa.int64(),

@@ -10,6 +10,7 @@ import pytest
 
 from sharelens.cli import main
 from sharelens.lake.scan import open_lake
+from sharelens.measures.lag_over_time import VALUES
 from state_model.columnar.keys import SHARE_PARTITION_ORDER
 from tests.compat.test_log_dir_answers import answerable, at_offsets, first_offsets, lines
 from tests.datasets import FEW, KINDS, dataset, kinds_first, scenarios
@@ -158,6 +159,23 @@ def test_lag_over_time_is_the_same_from_lake_and_log_and_ends_where_the_broker_d
     assert known_rows
     for row in known_rows:
         assert newest[row["group_id"], row["topic_id"], row["partition"]]["lag_inferred"] == row["lag"]
+
+
+@pytest.mark.parametrize("name", ["transactions", *in_soak("admin", "upgrade", "pruned", "crash")])
+def test_the_table_of_changes_is_the_lag_at_every_minute(name: str, ask: Ask) -> None:
+    changes: dict[tuple[str, str, int], list[Json]] = {}
+    for row in open_lake(recorded_lake(name)).scan("gold.lag_over_time").to_pylist():
+        changes.setdefault((row["group_id"], row["topic_id"], row["partition"]), []).append(row)
+    rows = ask("lag", "--log-dir", str(dataset(name) / "logs"), "--every", "1m")
+    assert rows
+    for row in rows:
+        until_then = [
+            change
+            for change in changes[row["group_id"], row["topic_id"], row["partition"]]
+            if change["at_ms"] <= row["at_ms"] and change["state_partition"] == row["state_partition"]
+        ]
+        newest = max(until_then, key=lambda change: int(change["at_ms"]))
+        assert {name: newest[name] for name in VALUES} == {name: row[name] for name in VALUES}
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,12 @@ def test_options_choose_topics_and_offsets(spark: SparkSession) -> None:
     assert {row.offset for row in rows if row.topic == "orders"} == set(range(3, 10))
 
 
+def test_a_topic_that_is_not_there_is_refused_with_those_that_are(spark: SparkSession) -> None:
+    source = spark.read.format("kafka_log").option("topics", "__share_group_state,orderz")
+    with pytest.raises(AnalysisException, match="no folder of orderz in .*; topics: .*__share_group_state, .*orders"):
+        source.load(str(dataset("basic") / "logs")).count()
+
+
 def test_several_directories_are_one_log(spark: SparkSession) -> None:
     places = [str(dataset("crash") / name) for name in ("logs-live", "logs", "logs-crashed")]
     frame = spark.read.format("kafka_log").option("paths", json.dumps(places)).load()

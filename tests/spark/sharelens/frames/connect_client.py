@@ -68,6 +68,7 @@ def main(remote: str, folder: str) -> None:
         "attempts": frames.attempts(*histories),
         "cost": frames.cost(records, *histories),
         "lag": states.transform(frames.lag),
+        "lag_over_time": frames.lag_over_time(*histories, headers=headers),
         "latency": frames.latency(*histories, headers=headers),
         "life": frames.life(*histories),
         "poison_records": frames.poison_records(*histories),

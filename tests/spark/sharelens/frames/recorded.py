@@ -4,6 +4,7 @@ Several logs are read as one: Spark takes longer to plan a query than to compute
 says which log a row is of.
 """
 
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import reduce
@@ -46,12 +47,23 @@ PARTITIONS = 2
 """Of all logs together: tasks of some rows would take longer to start than to compute."""
 
 
+def id_prefix(name: str) -> str:
+    """The first characters of the ids of the topics of a recorded log: its name as a number."""
+    return f"{zlib.crc32(name.encode()):08x}"
+
+
+def id_in(name: str, topic_id: str) -> str:
+    """The id of a topic of a recorded log, which no other log has."""
+    return id_prefix(name) + topic_id[len(id_prefix(name)) :]
+
+
 def rows_of(spark: "SparkSession", names: Sequence[str], **options: str) -> DataFrame:
     """What the data source kafka_log reads of recorded logs, in few partitions: each of a log is one of the source."""
     logs = []
     for name in names:
         rows = spark.read.format("kafka_log").options(**options).load(str(dataset(name) / "logs"))
-        logs.append(rows.withColumn("topic_id", F.concat(F.lit(f"{name}:"), "topic_id")))
+        id_in_log = F.concat(F.lit(id_prefix(name)), F.substr("topic_id", F.lit(len(id_prefix(name)) + 1)))
+        logs.append(rows.withColumn("topic_id", id_in_log))
     return reduce(DataFrame.unionByName, logs).coalesce(PARTITIONS)
 
 
@@ -64,8 +76,9 @@ def table_of(names: Sequence[str], table: str, log_topic_id: str = "log_topic_id
         if index < 0:
             tables.append(rows)
             continue
-        prefix = pa.repeat(f"{name}:", rows.num_rows)
-        ids = pc.binary_join_element_wise(prefix, rows.column(index).cast(pa.string()), "")
+        prefix = pa.repeat(id_prefix(name), rows.num_rows)
+        rest = pc.utf8_slice_codeunits(rows.column(index).cast(pa.string()), len(id_prefix(name)))
+        ids = pc.binary_join_element_wise(prefix, rest, "")
         tables.append(rows.set_column(index, rows.schema.field(index).with_type(pa.string()), ids))
     all_rows = pa.concat_tables(tables)
     extra = [column for column in OF_THE_LAKE if column in all_rows.column_names and table not in WITH_TOPIC]
@@ -122,7 +135,7 @@ def answers(
     for name in names:
         with open_evidence(Source(lake=str(recorded_lake(name)))) as evidence:
             rows = question(evidence, KeyFilter(), CutChoice()).table
-            topic = f"{name}:{evidence.cover()[0].log_topic_id}"
+            topic = id_in(name, evidence.cover()[0].log_topic_id)
         rows = rows.drop_columns([column for column in ("log_topic_id",) if column in rows.column_names])
         tables.append(rows.append_column("log_topic_id", pa.repeat(topic, rows.num_rows)).select(columns))
     return pa.concat_tables(tables)
@@ -140,7 +153,7 @@ def losses_of(names: Sequence[str]) -> pa.Table:
     for name in names:
         with open_evidence(Source(lake=str(recorded_lake(name)))) as evidence:
             for part in evidence.cover():
-                place = {"log_topic_id": f"{name}:{part.log_topic_id}", "state_partition": part.state_partition}
+                place = {"log_topic_id": id_in(name, part.log_topic_id), "state_partition": part.state_partition}
                 rows += [place | asdict(loss) for loss in part.losses]
     return pa.Table.from_pylist(rows, schema=LOSS)
 

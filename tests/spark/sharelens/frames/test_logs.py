@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from chispa.dataframe_comparer import assert_df_equality
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - the name everybody uses
+from pyspark.sql.types import StructField, StructType
 
 from sharelens import frames
 from sharelens.cli import main
@@ -25,6 +28,7 @@ KAFKA = (
     "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, timestampType int, "
     "headers array<struct<key: string, value: binary>>"
 )
+ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 NOON_MS = 1_795_348_800_000
 
@@ -82,6 +86,24 @@ def test_a_frame_that_does_not_fit_is_refused_with_all_its_faults(spark: "SparkS
     ) as error:
         rows.transform(frames.share_records)
     assert "offset is string, not bigint" in str(error.value)
+
+
+REFUSED_RECORDS = {
+    "frames.share_records: log_records has a row whose offset is null": [ID, 0, None],
+    "frames.share_records: log_records: topic_id 'orders' is no id of a topic": ["orders", 0, 7],
+    f"frames.share_records: log_records has a row twice (topic_id {ID}, partition 0, offset 7)": [ID, 0, 7],
+}
+
+
+@pytest.mark.parametrize("message", REFUSED_RECORDS)
+def test_the_first_task_refuses_what_would_give_wrong_rows(message: str, spark: "SparkSession") -> None:
+    other_columns = (NOON_MS, "CreateTime", b"key", b"value", [], 7, 0, -1, -1, 0, False, False, False)
+    row = ("__share_group_state", *REFUSED_RECORDS[message], *other_columns)
+    fields = [StructField(field.name, field.dataType) for field in spark_schema(LOG_RECORD).fields]
+    rows = spark.createDataFrame([row, row], StructType(fields))
+    with pytest.raises((PySparkException, Py4JJavaError)) as error:  # the latter from a broadcast
+        rows.transform(frames.share_records).collect()
+    assert message in str(error.value)
 
 
 def test_control_records_of_the_early_design_are_read_by_the_same_source(

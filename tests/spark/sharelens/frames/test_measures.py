@@ -40,8 +40,9 @@ FUNCTIONS = {
     "latency": frames.latency,
     "attempts": frames.attempts,
     "lag": frames.lag,
+    "lag_over_time": frames.lag_over_time,
 }
-WITH_HEADERS = {"stall", "poison_record", "progress", "latency", "attempts", "lag"}
+WITH_HEADERS = {"stall", "poison_record", "progress", "latency", "attempts", "lag", "lag_over_time"}
 WITH_EXTENTS = {"stall", "lag"}
 WITH_LETTERS = {"poison_record"}
 LETTERS = ("dead_letters", "topic_names", "searched")

@@ -14,7 +14,7 @@ from state_model.audit.table import RULES
 from tests.datasets import LAKE_KINDS, scenarios
 from tests.depths import every_nth
 from tests.processes.in_process import recorded_lake
-from tests.spark.sharelens.frames.recorded import assert_same, rows_of, table_of
+from tests.spark.sharelens.frames.recorded import assert_same, id_in, rows_of, table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -144,5 +144,5 @@ def log_starts(spark: "SparkSession", names: Sequence[str]) -> "DataFrame":
     for name in names:
         extents = open_lake(recorded_lake(name)).scan("bronze.ingest_extent")
         for row in extents.filter(pc.equal(extents.column("topic"), "__share_group_state")).to_pylist():
-            rows.append((f"{name}:{row['topic_id']}", row["partition"], row["log_start_offset"] or 0))
+            rows.append((id_in(name, row["topic_id"]), row["partition"], row["log_start_offset"] or 0))
     return spark.createDataFrame(rows, "log_topic_id string, state_partition int, log_start_offset long")

@@ -1,13 +1,17 @@
 """The stage that measures: what is measured again, and what keeps its row."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sharelens.cli import main
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
+from sharelens.lake.tables import TABLES
+from sharelens.measures.catalog import STAGED
 from tests.lakes import assert_same
 from tests.logs.state_logs import (
     START_MS,
@@ -190,3 +194,21 @@ def test_a_state_topic_that_is_the_newest_from_a_later_run_on_is_measured_whole(
     make_lake(tmp_path / "whole", earlier().parent / "logs", longer)
     assert set(lags(tmp_path / "lake")) == {"g", "early"}
     assert_same(tmp_path / "lake", tmp_path / "whole")
+
+
+def test_a_lake_without_a_newer_table_opens_and_gets_it_with_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake, logs = tmp_path / "lake", logs_of(tmp_path / "logs", STORY)
+    with monkeypatch.context() as patch:
+        patch.delitem(STAGED, "lag_over_time")
+        patch.delitem(TABLES, "gold.lag_over_time")
+        make_lake(lake, logs)
+    assert not Lake(lake).exists("gold.lag_over_time")
+    assert lags(lake)["g"] == (ORDERS_RECORDS - 5, 1)
+    assert main(["sql", "--lake", str(lake), "--query", "lag_over_time", "--output", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+    longer_logs = logs_of(tmp_path / "logs", STORY + LATER_RECORDS)
+    make_lake(lake, longer_logs)
+    make_lake(tmp_path / "at-once", longer_logs)
+    assert_same(lake, tmp_path / "at-once")

@@ -58,6 +58,7 @@ ANSWERS = {
     "resets": {"group_id": "g", "state_epoch_before": 1, "state_epoch": 2, "start_offset": 1},
     "throughput_by_hour": {"group_id": "g", "finished": 5, "writes": 2},
     "lag_now": {"group_id": "g", "partition": 0, "lag": 39},
+    "lag_over_time": {"group_id": "g", "start_offset": 0, "lag_inferred": 37, "unknown_reason": None},
     "state_cost": {"group_id": "g", "records": 4, "snapshots": 2, "updates": 2},
     "freshness": {"state_partition": 0, "end_log_offset_exclusive": 5, "log_time_ms": START_MS + 100_000},
 }
