@@ -13,7 +13,7 @@ import click
 from sharelens.output import Form, Report, Shown, say_warnings, show, tell
 from state_model.errors import UsageError
 
-COLORS = {"error": "red", "warning": "yellow", "info": "cyan"}
+COLORS = {"error": "red", "warning": "yellow", "info": "cyan", "not judged": "magenta"}
 FINDINGS_SHOWN, GROUPS_SHOWN = 8, 12
 """So many fit a screen of 80 columns and 40 lines."""
 

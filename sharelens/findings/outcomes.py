@@ -22,8 +22,15 @@ from sharelens.findings.thresholds import (
     RECENT_MS,
     Thresholds,
 )
+from sharelens.measures.dlq.schemas import NO_TOPIC_KNOWN, TOPIC_NOT_HELD
 from sharelens.measures.poison import DELIVERY_LIMIT, UNKNOWN
 from sharelens.output.wording import clock, counted, number
+
+UNJUDGED_LETTERS: Mapping[str, tuple[str, Need]] = {
+    TOPIC_NOT_HELD: ("the dead-letter topic is not in the evidence", Need.LETTERS),
+    NO_TOPIC_KNOWN: ("the dead-letter topic is unknown", Need.GROUP_SETTINGS),
+}
+"""Why dead letters are not judged, and what settles it."""
 
 
 def recent_attempts(signs: Signs) -> pa.Table:
@@ -100,13 +107,13 @@ def missing_letters(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
     for row in sums_of_groups(signs.missing_letters, "records"):
         text = f"{counted(row['size'], 'dead letter')} missing{spread(row)}"
         yield about_group(signs, row, severity=ERROR, kind="dead_letters_missing", text=text, question="dlq")
-    for row in sums_of_groups(signs.unjudged_letters, "records"):
-        text = f"whereabouts of {counted(row['size'], 'record')} given up not judged{spread(row)}: "
-        text += "the dead-letter topic is not in the evidence"
-        yield about_group(
-            signs, row, severity=ERROR, kind="dead_letters_missing", text=text, question="dlq",
-            remedy=Need.LETTERS.remedy,
-        )  # fmt: skip
+    for reason, (why, need) in UNJUDGED_LETTERS.items():
+        for row in sums_of_groups(signs.unjudged_letters.filter(pc.field("reason") == reason), "records"):
+            text = f"whereabouts of {counted(row['size'], 'record')} given up not judged{spread(row)}: {why}"
+            yield about_group(
+                signs, row, severity=ERROR, kind="dead_letters_missing", text=text, question="dlq",
+                remedy=need.remedy,
+            )  # fmt: skip
 
 
 def _recent(signs: Signs, rows: pa.Table, column: str) -> list[dict[str, Any]]:

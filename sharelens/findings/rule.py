@@ -25,7 +25,11 @@ class Need(Enum):
         "the end of the topic",
         "copy replication-offset-checkpoint or the topics' folders, or give --end-offsets FILE",
     )
-    LETTERS = ("the dead-letter topic", "copy the folders of the dead-letter topic, or name it with --dlq-topic")
+    LETTERS = ("the dead-letter topic", "copy the folders of the dead-letter topic")
+    GROUP_SETTINGS = (
+        "the settings of groups",
+        "--group-configs FILE or --settings DIR with group-configs.txt, or copy __cluster_metadata-0",
+    )
     NOW = ("the time of the copy", "--now TIME")
     SETTINGS = ("the settings of brokers and groups", "--broker-config FILE or --settings DIR")
     HEADERS = ("the headers of the topics", "copy the topics' folders")

@@ -54,7 +54,7 @@ def _at(evidence: Tables, checkpoint: str, min_duration_ms: int = 0) -> Report:
     return overview(evidence, TOPOLOGY, KeyFilter(), cut, settings, min_duration_ms=min_duration_ms)
 
 
-def _found(answered: Report) -> list[dict[str, Any]]:
+def _found_rows(answered: Report) -> list[dict[str, Any]]:
     return [row for row in answered.parts["findings"].table.to_pylist() if row["result"] == "found"]
 
 
@@ -76,7 +76,7 @@ def _found(answered: Report) -> list[dict[str, Any]]:
 def test_trouble_of_an_application_is_a_finding_with_the_command_that_explains_it(
     topology: Tables, checkpoint: str, expected: list[tuple[str, str, str, str]]
 ) -> None:
-    rows = _found(_at(topology, checkpoint))
+    rows = _found_rows(_at(topology, checkpoint))
     place = f" --log-dir {TOPOLOGY.log_dirs[0]}"
     commands = [row["command"].removeprefix("sharelens ").replace(place, "") for row in rows]
     about = [(row["severity"], row["kind"], row["group_id"]) for row in rows]
@@ -84,17 +84,17 @@ def test_trouble_of_an_application_is_a_finding_with_the_command_that_explains_i
 
 
 def test_the_texts_name_the_reason_and_the_tasks(topology: Tables) -> None:
-    (row,) = _found(_at(topology, "source-deleted"))
+    (row,) = _found_rows(_at(topology, "source-deleted"))
     reason = "topics of the topology are missing or have other partition counts"
     assert row["text"] == f"not ready since 21:29:41 (0.7 s): {reason}; 1 member"
-    row, _ = _found(_at(topology, "changelog-deleted"))
+    row, _ = _found_rows(_at(topology, "changelog-deleted"))
     tasks = "0_0, 0_1, 0_2, 0_3, 1_0 and 3 more"
     assert row["text"] == f"8 active tasks without an owner since 21:29:11 (0.8 s): {tasks}"
 
 
 def test_what_lasts_no_minute_is_no_finding_and_healthy_groups_say_so(topology: Tables) -> None:
     answered = _at(topology, "source-deleted", MINUTE_MS)
-    assert _found(answered) == []
+    assert _found_rows(answered) == []
     (unjudged,) = answered.parts["findings"].table.to_pylist()
     assert unjudged["text"] == "no members since 21:29:37, and the lag of 4 partitions is unknown"
     assert answered.headline is not None

@@ -27,7 +27,7 @@ from tests.processes.in_process import make_lake
 from tools.record_answers.logs import set_file_times, time_range
 
 STATE, GROUPS, METADATA = "__share_group_state-", "__consumer_offsets-", "__cluster_metadata-"
-NOTHING, UNJUDGED, TROUBLE = 0, 4, 3
+NO_TROUBLE, UNJUDGED, TROUBLE = 0, 4, 3
 LeftOut = Callable[[str], bool]
 
 
@@ -125,7 +125,7 @@ CASES = {
         scenario="streams-basic",
         line="nothing is wrong: 2 groups, 0 share partitions, 0 active tasks$",
         worst=("", None, ""),
-        code=NOTHING,
+        code=NO_TROUBLE,
     ),
     "a lag that Kafka 4.1 doesn't count": Case(
         scenario="v41",
@@ -149,7 +149,7 @@ CASES = {
         options=("--group", "g-implicit"),
         line="nothing is wrong: 1 group, 3 share partitions$",
         worst=("no_members", "g-implicit", "found"),
-        code=NOTHING,
+        code=NO_TROUBLE,
     ),
 }  # fmt: skip
 
@@ -168,9 +168,9 @@ def test_the_first_line_is_right_or_says_what_settles_it(
     (tmp_path / "lock.properties").write_text("group.share.record.lock.duration.ms=1500\n", encoding="utf-8")
     if case.options[-4:] == SETTINGS:
         given_settings(dataset(case.scenario), tmp_path)
-    code, said = answer(place, capsys, *(option.format(folder=tmp_path) for option in case.options))
-    assert re.match(case.line, said["verdict"]), said["verdict"]
-    worst = next(((row["kind"], row["group_id"], row["result"]) for row in said["findings"]), ("", None, ""))
+    code, answered = answer(place, capsys, *(option.format(folder=tmp_path) for option in case.options))
+    assert re.match(case.line, answered["verdict"]), answered["verdict"]
+    worst = next(((row["kind"], row["group_id"], row["result"]) for row in answered["findings"]), ("", None, ""))
     assert (worst, code) == (case.worst, case.code)
 
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.dlq.schemas import MISSING, UNKNOWN
+from sharelens.measures.dlq.schemas import DLQ_RECONCILIATION, MISSING, UNKNOWN
 from sharelens.measures.figures import COUNT, counted
 from sharelens.measures.schemas import LAG
 from sharelens.measures.settings.over_time import DEAD_LETTER_TOPIC, GroupSettings
@@ -16,13 +16,19 @@ from sharelens.tables.reading import (
 )
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 
-LETTERS = pa.schema([*(LAG.field(name) for name in SHARE_PARTITION_KEY), pa.field("records", pa.int64())])
+LETTERS = pa.schema(
+    [
+        *(LAG.field(name) for name in SHARE_PARTITION_KEY),
+        DLQ_RECONCILIATION.field("reason"),
+        pa.field("records", pa.int64()),
+    ]
+)
 
 
 def unaccounted_letters(
     scoped: Scope, cut: CutChoice, settings: GroupSettings, given_up: pa.Table
 ) -> tuple[pa.Table, pa.Table]:
-    """LETTERS rows: the records whose dead letter is missing, and those of which its topic is not in the evidence.
+    """LETTERS rows: the records whose dead letter is missing, and those of which that can't be judged.
 
     A dead letter is due where a group's settings name a topic for them, or where a record was ARCHIVING.
     """

@@ -28,7 +28,7 @@ from sharelens.tables.port import Tables
 from state_model.columnar.schemas import column
 
 UNKNOWN_STATE = "unknown"
-FAIL_ON_UNJUDGED = "not-judged"
+FAIL_ON_UNJUDGED, UNJUDGED = "not-judged", "not judged"
 GROUP = pa.schema(
     [
         column("group_id", pa.string(), "group"),
@@ -193,7 +193,7 @@ def screen(answered: Report) -> Iterator[tuple[str, str, str]]:
     for row in answered.parts["findings"].table.to_pylist():
         about = "" if row["group_id"] is None else f"{name(row['group_id'])}: "
         remedy = "" if row["remedy"] is None else f" ({row['remedy']})"
-        yield row["severity"], f"{about}{row['text']}{remedy}", row["command"]
+        yield _severity_cell(row), f"{about}{row['text']}{remedy}", row["command"]
 
 
 def _since_column(now_ms: int) -> Column:
@@ -214,7 +214,7 @@ def _group_fields(groups: pa.Table) -> list[str]:
 
 
 def _severity_cell(row: Row) -> str:
-    return str(row["severity"]) if row["result"] == IS_FOUND else "not judged"
+    return str(row["severity"]) if row["result"] == IS_FOUND else UNJUDGED
 
 
 def _text_cell(row: Row) -> str:

@@ -33,12 +33,12 @@ def logs(name: str = "basic") -> str:
 
 @pytest.mark.slow
 def test_severities_have_colours_unless_somebody_says_no(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = ["overview", "--log-dir", logs(), "--now", LATER]
-    colored, plain = screens(asked, [*asked, "--no-color"])
+    words = ["overview", "--log-dir", logs(), "--now", LATER]
+    colored, plain = screens(words, [*words, "--no-color"])
     assert RED in colored
     assert "\x1b" not in plain
     monkeypatch.setenv("NO_COLOR", "1")
-    assert screens(asked) == [plain]
+    assert screens(words) == [plain]
 
 
 @pytest.mark.slow

@@ -49,10 +49,16 @@ def test_many_repeated_deliveries_are_a_finding(deliveries: int, again: int, is_
 
 
 def test_letters_are_missing_or_nobody_knows() -> None:
-    read = signs_with(missing_letters=[{"records": 4}], unjudged_letters=[{"group_id": "h", "records": 69}])
-    missing, unjudged = outcomes.missing_letters(read, THRESHOLDS)
+    rows = [
+        {"group_id": "h", "records": 69, "reason": "dead_letter_topic_not_in_evidence"},
+        {"group_id": "i", "records": 1, "reason": "no_dead_letter_topic_known"},
+    ]
+    read = signs_with(missing_letters=[{"records": 4}], unjudged_letters=rows)
+    missing, unjudged, nameless = outcomes.missing_letters(read, THRESHOLDS)
     assert (missing.text, missing.remedy) == ("4 dead letters missing", None)
     assert unjudged.text == (
         "whereabouts of 69 records given up not judged: the dead-letter topic is not in the evidence"
     )
-    assert unjudged.remedy is not None
+    assert unjudged.remedy == "copy the folders of the dead-letter topic"
+    assert nameless.remedy is not None
+    assert nameless.remedy.startswith("--group-configs FILE")

@@ -31,8 +31,8 @@ def stuck(read: Signs, thresholds: Thresholds = Thresholds()) -> list[Finding]: 
     [(1_500, 10_000, True), (1_500, 9_999, False), (30_000, 89_999, False), (30_000, 90_000, True)],
 )
 def test_three_locks_are_a_stall_and_ten_seconds_at_least(lock_ms: int, duration_ms: int, is_found: bool) -> None:
-    found = stuck(signs_with(stalls=[stall(duration_ms)], groups=MEMBERS), lock_of(lock_ms))
-    assert [(row.severity, row.remedy) for row in found] == ([(ERROR, None)] if is_found else [])
+    findings = stuck(signs_with(stalls=[stall(duration_ms)], groups=MEMBERS), lock_of(lock_ms))
+    assert [(row.severity, row.remedy) for row in findings] == ([(ERROR, None)] if is_found else [])
 
 
 def test_without_the_lock_it_is_judged_from_three_minutes_on() -> None:
