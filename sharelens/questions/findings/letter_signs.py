@@ -41,7 +41,8 @@ def unaccounted_letters(
     if not (is_stored(scoped, TABLE, settings) or topics or searched or was_archiving):
         return no_letters, no_letters
     sums = {
-        name: Sums(SHARE_PARTITION_KEY, {COUNT: "sum"}) for name in ("dead_letters_missing", "dead_letters_unjudged")
+        name: Sums([*SHARE_PARTITION_KEY, "reason"], {COUNT: "sum"})
+        for name in ("dead_letters_missing", "dead_letters_unjudged")
     }
     statuses = pa.array([MISSING, UNKNOWN], pa.string())
     for rows in judged_stream(scoped, cut, settings, pc.field("status").isin(statuses)):
