@@ -137,3 +137,33 @@ def test_where_records_are_lost_nobody_knows_whether_a_group_has_begun(
     assert "not_started" in kinds(tmp_path / "idle", [created], capsys)
     begun = update(start=0, batches=[(0, 4, 2, 1)], damage="value_version")
     assert kinds(tmp_path / "lost", [created, begun], capsys)[0] == "evidence_gap"
+
+
+@pytest.mark.slow
+def test_findings_that_are_known_count_for_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entry = {"rule": "no_members", "group": "g-implicit", "reason": "runs at night", "until": "2999-01-01"}
+    monkeypatch.setenv("SHARELENS_FINDINGS", json.dumps({"suppressions": [entry]}))
+    main(["overview", "--log-dir", logs(), "--now", LATER, "--group", "g-implicit"])
+    out = capsys.readouterr().out
+    assert "no_members" not in out
+    assert "info 0, suppressed 1" in out
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"rule": "no_member", "reason": "r", "until": "2999-01-01"}, "entry 1: no_member is no kind of finding"),
+        ({"rule": "no_members", "until": "2999-01-01"}, "entry 1: no reason"),
+    ],
+)
+def test_a_suppression_that_can_cover_nothing_is_refused_in_one_line(
+    entry: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SHARELENS_FINDINGS", json.dumps({"suppressions": [entry]}))
+    with pytest.raises(SystemExit) as stop:
+        raise SystemExit(main(["overview", "--log-dir", logs()]))
+    err = capsys.readouterr().err
+    assert (stop.value.code, err.count("\n")) == (2, 1)
+    assert message in err
