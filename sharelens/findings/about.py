@@ -52,8 +52,8 @@ def typed_topic(signs: Signs, row: Row) -> str:
 
 def lag_text(row: Row) -> str:
     """A sum of lags, and of how many share partitions."""
-    at_most = "at most " if row.get("is_upper_bound") else ""
-    return f"lag {at_most}{number(row['size'])}{spread(row)}"
+    bound = "at least " if row.get("is_lower_bound") else "at most " if row.get("is_upper_bound") else ""
+    return f"lag {bound}{number(row['size'])}{spread(row)}"
 
 
 def spread(row: Row) -> str:

@@ -44,7 +44,8 @@ OFFSETS_PARTITIONS = 50
 def work_of_groups(signs: Signs) -> list[dict[str, Any]]:
     """The lag of each group with records to do, as `sums_of_groups`; counted again where Kafka's own count is unknown.
 
-    `is_upper_bound`: whether offsets that hold no record, as markers of transactions, may be among them.
+    `is_upper_bound`: whether offsets that hold no record, as markers of transactions, may be among them;
+    `is_lower_bound`: whether share partitions of the group have no state here.
     """
     rows = signs.lag
     recounted = pc.is_null(rows.column("lag"))
@@ -52,7 +53,14 @@ def work_of_groups(signs: Signs) -> list[dict[str, Any]]:
     rows = rows.select(SHARE_PARTITION_KEY).append_column("work", work).append_column("recounted", recounted)
     counted_again = rows.filter(pc.field("recounted") & (pc.field("work") > 0)).column("group_id").to_pylist()
     upper_bounds = set(counted_again)
-    return [{**row, "is_upper_bound": row["group_id"] in upper_bounds} for row in sums_of_groups(rows, "work")]
+    return [
+        {
+            **row,
+            "is_upper_bound": row["group_id"] in upper_bounds,
+            "is_lower_bound": row["group_id"] in signs.missing.by_group,
+        }
+        for row in sums_of_groups(rows, "work")
+    ]
 
 
 def no_members(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:

@@ -36,6 +36,11 @@ GROUP = pa.schema(
         column("state", pa.string(), "state of the group; unknown = no record of __consumer_offsets"),
         column("members", pa.int64(), "number of members; null = unknown"),
         column("share_partitions", pa.int64(), "share partitions"),
+        column(
+            "missing_share_partitions",
+            pa.int64(),
+            "initialized share partitions without state here: the other figures are lower bounds",
+        ),
         column("lag", pa.int64(), "sum of the known lags; null = none is known"),
         column("lag_unknown", pa.int64(), "partitions whose lag is unknown"),
         column("standing_still", pa.int64(), "share partitions with a stall that lasts"),
@@ -148,6 +153,9 @@ def _groups(read: Signs, thresholds: Thresholds) -> pa.Table:
     for table in (lags, standing.rename_columns(["group_id", "standing", "since"]), archived, repeated, read.groups):
         for row in [] if table is None else table.to_pylist():
             by_group.setdefault(row["group_id"], {}).update(row)
+    for group_id, count in read.missing.by_group.items():
+        if group_id in by_group:
+            by_group[group_id]["missing"] = count
     rows = [_group_row(group_id, row) for group_id, row in by_group.items()]
     rows += map(_streams_row, read.streams)
     rows.sort(key=_worst_first)
@@ -179,6 +187,7 @@ def _group_row(group_id: str, row: Mapping[str, Any]) -> dict[str, Any]:
         "state": row.get("state", UNKNOWN_STATE),
         "members": row.get("member_count"),
         "share_partitions": row.get("count_all", 0),
+        "missing_share_partitions": row.get("missing", 0),
         "lag": row.get("lag_sum"),
         "lag_unknown": row.get("lag_count", 0),
         "standing_still": row.get("standing", 0),
@@ -210,6 +219,8 @@ def _group_fields(groups: pa.Table) -> list[str]:
     """The fields of GROUP, without those of a type of group that is not there."""
     types = set(groups.column("group_type").to_pylist()) or {SHARE}
     absent = set().union(*(fields for of, fields in ONLY_OF.items() if of not in types))
+    if not pc.any(pc.greater(groups.column("missing_share_partitions"), 0)).as_py():
+        absent.add("missing_share_partitions")
     return [name for name in GROUP.names if name not in absent]
 
 
@@ -239,15 +250,15 @@ FINDING_LAYOUT = Layout(
 )
 GROUP_LAYOUT = Layout(
     schema=GROUP,
-    headings={"tasks_without_owner": "WITHOUT-OWNER"},
+    headings={"tasks_without_owner": "WITHOUT-OWNER", "missing_share_partitions": "MISSING"},
     varies="columns of share groups, or of streams groups, only where there is such a group; group_type only with "
-    "streams groups",
-    important="GROUP TYPE STATE MEMBERS LAG STANDING-STILL WITHOUT-OWNER ARCHIVED-RECENTLY REPEATED-RECENTLY TASKS "
-    "STANDING-SINCE SHARE-PARTITIONS",
+    "streams groups; missing_share_partitions only where some are missing",
+    important="GROUP TYPE STATE MEMBERS MISSING LAG STANDING-STILL WITHOUT-OWNER ARCHIVED-RECENTLY REPEATED-RECENTLY "
+    "TASKS STANDING-SINCE SHARE-PARTITIONS",
 )
 ONLY_OF = {
     SHARE: {
-        *("share_partitions", "standing_still", "standing_since_ms"),
+        *("share_partitions", "missing_share_partitions", "standing_still", "standing_since_ms"),
         *("archived_recently", "repeated_recently"),
     },
     STREAMS: {"group_type", "tasks", "tasks_without_owner"},

@@ -8,6 +8,7 @@ from sharelens.findings.signs import LagSample, Signs
 from sharelens.findings.thresholds import DAY_MS, MINUTE_MS, Thresholds
 from sharelens.measures.settings.over_time import AUTO_OFFSET_RESET, GroupSettings, Setting
 from sharelens.questions.findings.measured_signs import EARLIER_LAG
+from sharelens.tables.missing import MissingEvidence
 from tests.findings import NOW_MS, TOPIC, coordination, rows, signs_with
 
 THRESHOLDS = Thresholds()
@@ -121,3 +122,9 @@ def test_epochs_all_the_time_are_a_loop() -> None:
     assert row.text == "30 group epochs in 5 min: members come and go"
     calm = coordination(epochs_ms=every_ten_seconds[:-1])
     assert list(members.epoch_loop(signs_with(coordination=[calm]), THRESHOLDS)) == []
+
+
+def test_a_lag_of_which_share_partitions_are_missing_is_a_lower_bound() -> None:
+    missing = MissingEvidence(initialized=4, by_group={"g": 2})
+    (row,) = memberless(signs_with(lag=[{"lag": 177}], groups=empty_for(10 * MINUTE_MS), missing=missing))
+    assert row.text.startswith("lag at least 177, no members since ")
