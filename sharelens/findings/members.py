@@ -23,6 +23,7 @@ from sharelens.findings.thresholds import (
     LEAST_GROWTH,
     LOOP_MS,
     MINUTE_MS,
+    READDED,
     SMALL_LAG,
     UNASSIGNED_MS,
     UNSTABLE_MS,
@@ -214,6 +215,14 @@ def initialising_stuck(signs: Signs, thresholds: Thresholds) -> Iterator[Finding
     """Share partitions that the coordinator initializes or deletes without an end."""
     for group in signs.coordination:
         since_ms = group.initialized_ms
+        for topic_id, partition in group.readded[:1]:
+            row = {
+                "group_id": group.group_id, "topic_id": topic_id, "partition": partition,
+                "share_partitions": len(group.readded), "size": None, "since_ms": None,
+            }  # fmt: skip
+            text = f"{where(signs, row)} came into initialization {READDED} times or more in the last hour"
+            text += other_partitions(row)
+            yield about_group(signs, row, severity=ERROR, kind="initialising_stuck", text=text, question="groups")
         if not group.initializing or since_ms is None:
             continue
         lasting_ms = signs.now_ms - since_ms
@@ -312,8 +321,9 @@ RULES: Mapping[str, Rule] = {
             kind="initialising_stuck",
             subject="group",
             severities=(ERROR,),
-            when="Share partitions are in initialization or deletion, and nothing ends it.",
-            threshold="one minute",
+            when="Share partitions are in initialization or deletion, and nothing ends it, or come into initialization "
+            "again and again.",
+            threshold="one minute; three times in an hour",
             decisive=(Need.COORDINATOR_LOG,),
             judge=initialising_stuck,
         ),

@@ -1,16 +1,17 @@
 """What the group coordinator's log says of share groups: members, assignments, initializations, epochs."""
 
-from collections import defaultdict
+import json
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.findings.signs import ShareCoordination
-from sharelens.findings.thresholds import LOOP_MS
+from sharelens.findings.thresholds import LOOP_MS, READDED, RECENT_MS
 from sharelens.groups.moment import ShareMoment
-from sharelens.groups.replay import GROUP, STATE_PARTITIONS
-from sharelens.groups.schemas import INITIALIZED
+from sharelens.groups.replay import GROUP, STATE_PARTITIONS, decoded, initialization_of
+from sharelens.groups.schemas import INITIALIZED, INITIALIZING
 
 
 def share_coordination(
@@ -21,8 +22,9 @@ def share_coordination(
         records = records.filter(pc.field("timestamp_ms") <= as_of_ms)
     initialized_ms = _newest_ms(records.filter(pc.field("record_type") == STATE_PARTITIONS))
     epochs_ms = _epochs_ms(records, now_ms)
+    readded = _readded(records.filter(pc.field("timestamp_ms") >= now_ms - RECENT_MS))
     return tuple(
-        _coordination(name, moment, initialized_ms.get(name), epochs_ms.get(name, ()))
+        _coordination(name, moment, initialized_ms.get(name), readded.get(name, ()), epochs_ms.get(name, ()))
         for name, moment in moments.items()
         if not moment.group.is_deleted
     )
@@ -31,6 +33,22 @@ def share_coordination(
 def _newest_ms(records: pa.Table) -> dict[str, int]:
     newest = records.group_by("group_id").aggregate([("timestamp_ms", "max")])
     return dict(zip(newest.column("group_id").to_pylist(), newest.column("timestamp_ms_max").to_pylist(), strict=True))
+
+
+def _readded(records: pa.Table) -> dict[str, list[tuple[str, int]]]:
+    """By group the user partitions that came into initialization READDED times or more."""
+    rows = decoded(records.filter((pc.field("record_type") == STATE_PARTITIONS) & ~pc.field("is_tombstone")))
+    counts: dict[str, Counter[tuple[str, int]]] = defaultdict(Counter)
+    current: dict[str, set[tuple[str, int]]] = defaultdict(set)
+    for row in rows.select(["group_id", "value_json"]).to_pylist():
+        keys = initialization_of(json.loads(row["value_json"]))
+        initializing = {(key.topic_id, key.partition) for key in keys if key.status == INITIALIZING}
+        counts[row["group_id"]].update(initializing - current[row["group_id"]])
+        current[row["group_id"]] = initializing
+    return {
+        group: [place for place, count in sorted(counter.items()) if count >= READDED]
+        for group, counter in counts.items()
+    }
 
 
 def _epochs_ms(records: pa.Table, now_ms: int) -> dict[str, list[int]]:
@@ -42,7 +60,11 @@ def _epochs_ms(records: pa.Table, now_ms: int) -> dict[str, list[int]]:
 
 
 def _coordination(
-    name: str, moment: ShareMoment, initialized_ms: int | None, epochs_ms: Sequence[int]
+    name: str,
+    moment: ShareMoment,
+    initialized_ms: int | None,
+    readded: Sequence[tuple[str, int]],
+    epochs_ms: Sequence[int],
 ) -> ShareCoordination:
     keys = moment.group.initialization or {}
     return ShareCoordination(
@@ -51,6 +73,7 @@ def _coordination(
         changed_ms=moment.newest.timestamp_ms,
         initializing=[(key.topic_id, key.partition, key.status) for key in sorted(keys) if key.status != INITIALIZED],
         initialized_ms=initialized_ms,
+        readded=readded,
         initialized=frozenset((key.topic_id, key.partition) for key in keys if key.status == INITIALIZED),
         assigned=frozenset(
             (topic_id, partition)

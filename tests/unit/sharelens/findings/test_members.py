@@ -106,6 +106,14 @@ def test_an_initialization_without_an_end_is_an_error() -> None:
     assert list(members.initialising_stuck(signs_with(coordination=[fresh]), THRESHOLDS)) == []
 
 
+def test_an_initialization_that_begins_again_and_again_is_an_error() -> None:
+    group = coordination(readded=[(TOPIC, 0), (TOPIC, 1)])
+    (row,) = members.initialising_stuck(signs_with(coordination=[group]), THRESHOLDS)
+    assert row.text == (
+        "orders-0 came into initialization 3 times or more in the last hour, and 1 more share partition"
+    )
+
+
 def test_a_partition_with_a_lag_that_no_member_has_is_an_error() -> None:
     old = NOW_MS - 2 * MINUTE_MS
     idle = coordination(changed_ms=old, assigned=frozenset())
