@@ -35,20 +35,34 @@ def tell(text: str) -> None:
 def show(answer: Answer | Stream | Report, shown: Shown) -> None:
     """Writes an answer to stdout in the form of `shown`; warnings (and the summary, unless in text) to stderr.
 
+    What goes to stderr comes before a document of data, which is the last line where somebody reads both streams as
+    one (Airflow's BashOperator); of a stream it is known behind the last row alone.
+
     Raises:
         UsageError: the answer has no column of a name in `shown.columns`.
     """
     answer = with_chosen_columns(answer, shown)
+    if isinstance(answer, Stream):
+        _show_stream(answer, shown)
+        sys.stdout.flush()
+        _remark(answer.warnings(), answer.summary, shown)
+        return
+    is_text = shown.form is Form.TEXT
+    if not is_text:
+        _remark(answer.warnings, answer.summary, shown)
     if isinstance(answer, Report):
         _show_report(answer, shown)
-    elif isinstance(answer, Stream):
-        _show_stream(answer, shown)
     else:
         _show_rows(answer, shown)
-    for warning in answer.warnings() if isinstance(answer, Stream) else answer.warnings:
+    if is_text:
+        _remark(answer.warnings, answer.summary, shown)
+
+
+def _remark(warnings: Iterable[str], summary: str | None, shown: Shown) -> None:
+    for warning in warnings:
         for line in _fitting(f"warning: {warning}", sys.stderr):
             say(line)
-    for line in (answer.summary or "").splitlines():
+    for line in (summary or "").splitlines():
         _close(line, shown.form)
 
 
@@ -57,8 +71,10 @@ def _show_rows(answer: Answer, shown: Shown) -> None:
         _show_digest(answer.digest, shown)
     row_limit = shown.row_limit if answer.is_limited else None
     rows = rows_of(answer.table, row_limit)
+    left_off, is_text = _left_off(answer.row_count, row_limit), shown.form is Form.TEXT
+    _close("" if is_text else left_off, shown.form)
     _write_rows(rows, answer.table.schema, text_columns(answer), answer.none, shown)
-    _close(_left_off(answer.row_count, row_limit), shown.form)
+    _close(left_off if is_text else "", shown.form)
 
 
 def _show_digest(digest: Answer, shown: Shown) -> None:

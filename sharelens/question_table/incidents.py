@@ -62,6 +62,7 @@ OVERVIEW = Question(
         *OUTPUT,
     ),
     function="sharelens.questions.findings.overview:overview",
+    rules=(Needs(("allow_unknown",), ("fail_on",), "--allow-unknown goes with --fail-on"),),
     rows={
         "findings": "sharelens.questions.findings.overview:FINDING_LAYOUT",
         "groups": "sharelens.questions.findings.overview:GROUP_LAYOUT",
