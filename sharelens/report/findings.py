@@ -38,6 +38,9 @@ SECTIONS: Mapping[str, str] = {
     "audit_error": "#audit",
     "audit_warning": "#audit",
     "evidence_gap": "#evidence",
+    "no_state_log": "#evidence",
+    "state_log_partial": "#evidence",
+    "state_log_unreadable": "#evidence",
 }
 """The part of the page about each kind; the others have none, and those about streams groups have one of their own."""
 
