@@ -223,7 +223,7 @@ def of_overview(surfaces: Surfaces, evidence: Tables, place: str) -> None:
     archived = dict(sums(groups, ["group_id"], "archived_recently"))
     extra = dict(sums(groups, ["group_id"], "repeated_recently"))
     findings = answered.parts["findings"].table
-    missing = findings.filter(pc.field("kind") == "dead_letters_missing")
+    missing = findings.filter((pc.field("kind") == "dead_letters_missing") & (pc.field("result") == "found"))
     surfaces.add(f"overview of {place}", dead_letters_missing=sums(missing, ["group_id"], "size"))
     for group, since_ms in recent_ms(answered, "records_archived").items():
         of_group = KeyFilter(groups=frozenset([group]))

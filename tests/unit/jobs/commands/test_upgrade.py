@@ -1,6 +1,7 @@
 """upgrade from outside, and what every other command says of an older lake."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -31,14 +32,14 @@ def test_every_command_that_meets_an_older_lake_names_the_upgrade(
     monkeypatch.chdir(tmp_path)
     assert main([command, "--lake", str(lake), *EXTRA_OPTIONS.get(command, [])]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert f"`sharelens upgrade --lake {lake} --dry-run`" in line
+    assert f"`sharelens upgrade --lake {shlex.quote(str(lake))} --dry-run`" in line
     assert sorted(path.name for path in tmp_path.iterdir()) == ["old lake"]
 
 
 def test_a_run_over_its_logs_names_it_too_and_writes_nothing(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = sorted(lake.rglob("*"))
     assert main(["run", "--lake", str(lake), "--log-dir", str(dataset(SCENARIO) / "logs")]) == 1
-    assert f"`sharelens upgrade --lake {lake} --dry-run`" in capsys.readouterr().err
+    assert f"`sharelens upgrade --lake {shlex.quote(str(lake))} --dry-run`" in capsys.readouterr().err
     assert [path for path in sorted(lake.rglob("*")) if path.name != ".lock"] == files
 
 

@@ -76,7 +76,8 @@ def test_copies_of_a_broker_that_was_killed_come_in_any_order(order: tuple[str, 
     opened = Lake(tmp_path / "lake")
     for name in order:
         make_lake(opened, dataset("crash") / name, include_uncommitted=True)
-    assert_same(tmp_path / "lake", clean_crash())
+    # A copy without the topics' folders says their ends, which the whole log has in its headers.
+    assert_same(tmp_path / "lake", clean_crash(), but=("bronze.setting",))
 
 
 @pytest.mark.soak

@@ -136,7 +136,7 @@ def test_offsets_are_read_once_and_runs_add_up_to_one(node: Path, tmp_path: Path
     rows = open_lake(step).scan("gold.topic_history", ["topic_id", "run_id"])
     runs = rows.group_by("topic_id").aggregate([("run_id", "min"), ("run_id", "max")])
     assert runs.column("run_id_min").equals(runs.column("run_id_max"))
-    assert set(runs.column("run_id_min").to_pylist()) == {1, 2}
+    assert len(set(runs.column("run_id_min").to_pylist())) == 2
 
 
 def test_a_tail_without_voters_is_read_again_when_the_log_grows_or_was_cut(tmp_path: Path) -> None:
