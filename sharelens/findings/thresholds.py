@@ -27,6 +27,9 @@ BURST_MS, LEAST_BURST, BURST_SHARE, LARGE_BURST_SHARE = 5 * MINUTE_MS, 10, 0.05,
 FILLING_SHARE, FILLING_LOCKS = 0.8, 3
 LOOP_MS, EPOCHS_A_MINUTE = 5 * MINUTE_MS, 6
 RETENTION_SHARE = 0.8
+UNPRUNED_MS, UNPRUNED_BYTES = 15 * MINUTE_MS, 100 << 20
+"""A state partition isn't pruned: the age of its oldest live snapshot (the coordinator writes one for a cold share
+partition every 5 minutes), and how much was written since (a segment of the state topic by default)."""
 
 
 @dataclass(frozen=True, slots=True)

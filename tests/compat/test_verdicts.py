@@ -188,10 +188,10 @@ def test_now_is_read_from_the_metadata_log_of_a_copy_without_its_times(
     if source == "lake":
         make_lake(tmp_path / "lake", logs)
         place = ["--lake", str(tmp_path / "lake")]
-    code, said = answer(place, capsys)
+    code, overview = answer(place, capsys)
     assert code == TROUBLE
     assert re.match(
-        r"ERROR: g-never: stands still at offset 19 of jobs-0 since 03:09:47 \(10 min 41 s", said["verdict"]
+        r"ERROR: g-never: stands still at offset 19 of jobs-0 since 03:09:47 \(10 min 41 s", overview["verdict"]
     )
     assert main(["overview", *place]) == 0
     assert f"now {time_text(now_ms)}, 10 min" in capsys.readouterr().out
