@@ -94,9 +94,9 @@ RULES: Mapping[str, Rule] = {
         kind="state_not_pruned",
         subject="state partition",
         severities=(WARNING,),
-        when="The oldest of the newest snapshots of a state partition's share partitions is old, and the log grew since: "
-        "Kafka prunes up to that snapshot (ShareCoordinatorOffsetsManager). Bytes are those of keys and values above the "
-        "log start offset; there is no finding at an earlier moment, whose log start is not known.",
+        when="The oldest of the newest snapshots of a state partition's share partitions is old, and the log grew "
+        "since: Kafka prunes up to that snapshot (ShareCoordinatorOffsetsManager). Bytes are those of keys and values "
+        "above the log start offset; there is no finding at an earlier moment, whose log start is not known.",
         threshold="15 minutes of log time and 100 MiB",
         decisive=(Need.STATE_LOG,),
         judge=state_not_pruned,

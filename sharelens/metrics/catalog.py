@@ -289,8 +289,8 @@ FINDINGS = Metric(
     twin="sharelens.findings",
     scope=Scope.KIND,
     unit="{finding}",
-    text="Findings of the overview that no suppression covers, by kind and result: found, or not_judged, with the worst "
-    "severity that it can be; 0: none.",
+    text="Findings of the overview that no suppression covers, by kind and result: found, or not_judged, with the "
+    "worst severity that it can be; 0: none.",
     source="`overview`",
 )
 LEFT_OUT = Metric(
