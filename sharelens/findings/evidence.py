@@ -55,8 +55,10 @@ def state_log_partial(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]
     if missing.absent:
         numbers = missing.state_partitions
         folders = ", ".join(f"{STATE_TOPIC}-{number}" for number in numbers.items) or f"{STATE_TOPIC}-*"
-        others = " and others" if missing.has_others or numbers.count > len(numbers.items) else ""
-        yield _partial(missing.absent, f"{of_all} lie in state partitions that aren't here", f"copy {folders}{others}")
+        rest_text = " and others" if missing.has_others or numbers.count > len(numbers.items) else ""
+        yield _partial(
+            missing.absent, f"{of_all} lie in state partitions that aren't here", f"copy {folders}{rest_text}"
+        )
     held_back, unreadable = (missing.reasons.get(reason, 0) for reason in (HELD_BACK, UNREADABLE))
     if held_back:
         text = f"{of_all} have their state at or above the high watermark"
