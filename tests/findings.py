@@ -51,6 +51,7 @@ def signs_with(*, is_now_known: bool = True, **changes: Any) -> Signs:
         "streams": (),
         "audited": None,
         "unwritable": None,
+        "unpruned": (),
         "log_starts": {},
         "retention_ms": {},
         "with_headers": frozenset({(TOPIC, 0)}),

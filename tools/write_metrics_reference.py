@@ -35,6 +35,8 @@ with an earlier sample (`x - x offset 15m`) rather than by `increase`. They come
 ([measures](measures.md)), with the settings of the lake or of `--settings`; from a lake and from the log directories
 it was made of come the same samples, `sharelens_read_timestamp_seconds` and the audit's findings aside: a run audits
 its lake, an export from a cluster audits its logs, and log directories are audited by `sharelens audit` alone.
+`sharelens_findings` is the verdict of `sharelens overview` over the same evidence, with the findings that the setting
+`findings` suppresses left out; a lake compares the lag of its publications, log directories that of moments.
 
 **Labels.** `cluster` is the cluster id (`unknown` when no directory names one), `group` and `topic` are names as they
 are, escaped as the format asks; a topic without a known name has its id, and so have all but the newest of several

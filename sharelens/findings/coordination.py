@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
-from sharelens.findings.finding import ERROR, Finding
+from sharelens.findings.finding import ERROR, WARNING, Finding
 from sharelens.findings.rule import Need, Rule
 from sharelens.findings.signs import Signs
-from sharelens.findings.thresholds import UNSTABLE_MS, Thresholds
+from sharelens.findings.thresholds import UNPRUNED_BYTES, UNPRUNED_MS, UNSTABLE_MS, Thresholds
 from sharelens.output.wording import clock, counted, place
 from sharelens.parameters.times import lasted
 from sharelens.tables.missing import NO_STATE
@@ -56,6 +56,29 @@ def state_lost(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
         )
 
 
+def state_not_pruned(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
+    """State partitions whose log grows because a share partition gets no new snapshot."""
+    for state in signs.unpruned:
+        if state.held_up_ms < UNPRUNED_MS or state.written_bytes < UNPRUNED_BYTES:
+            continue
+        topic = signs.names.get(state.topic_id)
+        at = place(topic, state.topic_id, state.partition)
+        yield Finding(
+            severity=WARNING,
+            kind="state_not_pruned",
+            text=f"state partition {state.state_partition} can't be pruned from the snapshot of {at} on, "
+            f"{lasted(state.held_up_ms)} old: {state.written_bytes >> 20} MiB were written since",
+            question="cost",
+            options=("--state-partitions",),
+            group_id=state.group_id,
+            topic_id=state.topic_id,
+            topic=topic,
+            partition=state.partition,
+            share_partitions=1,
+            since_ms=state.since_ms,
+        )
+
+
 RULES: Mapping[str, Rule] = {
     "state_lost": Rule(
         kind="state_lost",
@@ -66,6 +89,17 @@ RULES: Mapping[str, Rule] = {
         threshold="one minute",
         decisive=(Need.STATE_LOG, Need.COORDINATOR_LOG),
         judge=state_lost,
+    ),
+    "state_not_pruned": Rule(
+        kind="state_not_pruned",
+        subject="state partition",
+        severities=(WARNING,),
+        when="The oldest of the newest snapshots of a state partition's share partitions is old, and the log grew "
+        "since: Kafka prunes up to that snapshot (ShareCoordinatorOffsetsManager). Bytes are those of keys and values "
+        "above the log start offset; there is no finding at an earlier moment, whose log start is not known.",
+        threshold="15 minutes of log time and 100 MiB",
+        decisive=(Need.STATE_LOG,),
+        judge=state_not_pruned,
     ),
     "coordination_unwritable": Rule(
         kind="coordination_unwritable",

@@ -1,9 +1,9 @@
 """All rules, and the order of kinds within a severity."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sharelens.findings import audits, coordination, evidence, lives, members, outcomes, stalls, streams
-from sharelens.findings.finding import ERROR, INFO, WARNING
+from sharelens.findings.finding import ERROR, INFO, IS_FOUND, NOT_JUDGED, WARNING
 from sharelens.findings.rule import About, Rule
 
 RULES: Sequence[Rule] = [
@@ -62,6 +62,14 @@ ORDER: Mapping[str, Sequence[Sequence[str]]] = {
 def rank(severity: str, kind: str) -> int:
     """The place of a kind among those of its severity."""
     return next((place for place, kinds in enumerate(ORDER[severity]) if kind in kinds), len(ORDER[severity]))
+
+
+def possible_results() -> Iterator[tuple[str, str, str]]:
+    """Severity, kind and result of each finding that a rule can give; information is not given unless it is found."""
+    for rule in RULES:
+        for severity in rule.severities:
+            for result in (IS_FOUND,) if severity == INFO else (IS_FOUND, NOT_JUDGED):
+                yield severity, rule.kind, result
 
 
 def about_trouble() -> list[Rule]:

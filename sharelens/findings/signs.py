@@ -104,6 +104,23 @@ class InternalPartition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnprunedState:
+    """A state partition, and the share partition whose newest snapshot is the oldest: Kafka can't prune it from there.
+
+    `since_ms`: log time of that snapshot, `held_up_ms` before the end of the state partition. `written_bytes`: keys and
+    values of the records since.
+    """
+
+    state_partition: int
+    group_id: str
+    topic_id: str
+    partition: int
+    since_ms: int
+    held_up_ms: int
+    written_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
     """Tables of one cluster, of the share partitions that were selected.
 
@@ -115,7 +132,8 @@ class Signs:
     which the dead-letter topic is not in the evidence. `groups`: GROUPS rows; None: no record of the group coordinator
     is in the evidence. `share_groups`: those with state or with a record of the group coordinator. `streams`: the
     streams groups that exist. `audited`: the findings of the audit; None: nobody has audited the evidence.
-    `unwritable`: None: no metadata log. `log_starts`: log start offsets of user partitions, as far as known.
+    `unwritable`: None: no metadata log. `unpruned`: of state partitions that are large enough for a finding, and at the
+    end of the evidence alone. `log_starts`: log start offsets of user partitions, as far as known.
     `retention_ms`: by topic id, as far as known. `with_headers`: the user partitions that the evidence has.
     """
 
@@ -137,6 +155,7 @@ class Signs:
     streams: Sequence[StreamsSign]
     audited: Audited | None
     unwritable: Sequence[InternalPartition] | None
+    unpruned: Sequence[UnprunedState]
     log_starts: Mapping[tuple[str, int], int]
     retention_ms: Mapping[str, int]
     with_headers: frozenset[tuple[str, int]]

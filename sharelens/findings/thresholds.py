@@ -29,6 +29,9 @@ LOOP_MS, EPOCHS_A_MINUTE = 5 * MINUTE_MS, 6
 RETENTION_SHARE = 0.8
 READDED = 3
 """So often in the last hour a share partition comes into initialization when its coordinator can't end it."""
+UNPRUNED_MS, UNPRUNED_BYTES = 15 * MINUTE_MS, 100 << 20
+"""A state partition isn't pruned: the age of its oldest live snapshot (the coordinator writes one for a cold share
+partition every 5 minutes), and how much was written since (a segment of the state topic by default)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,12 @@
 """The verdict of all rules: findings in order, and the first line that somebody reads at night."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from sharelens.findings.finding import ERROR, INFO, IS_FOUND, NOT_JUDGED, WARNING, Finding
 from sharelens.findings.rule import Need, Rule
-from sharelens.findings.rules import NO_VERDICT, RULES, about_trouble, rank
+from sharelens.findings.rules import NO_VERDICT, RULES, about_trouble, possible_results, rank
 from sharelens.findings.signs import Signs
 from sharelens.findings.suppressed import NO_SUPPRESSIONS, Suppressions
 from sharelens.findings.thresholds import Thresholds
@@ -30,6 +31,11 @@ class Verdict:
     def count(self, severity: str, result: str = IS_FOUND) -> int:
         """How many findings have a severity and a result."""
         return sum(row.severity == severity and row.result == result for row in self.findings)
+
+    def counts(self) -> dict[tuple[str, str, str], int]:
+        """How many findings have a severity, kind and result; 0 for those that rules can give and have not given."""
+        counts = Counter((row.severity, row.kind, row.result) for row in self.findings)
+        return dict.fromkeys(possible_results(), 0) | counts
 
     @property
     def unjudged(self) -> list[Finding]:

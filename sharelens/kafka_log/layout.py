@@ -6,7 +6,7 @@ move between disks in progress, `TOPIC-N.<hex>-delete` and `-stray` wait for del
 """
 
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -51,7 +51,8 @@ class PartitionDirectory:
     line for the partition: no record is known to be committed.
     `remote_below`: the log starts below the first local segment, the older part is in tiered storage.
     `log_start_known`: the directory has a log-start-offset-checkpoint; without it, `log_start_offset` is a guess.
-    `leader_epochs`: (epoch, first offset).
+    `leader_epochs`: (epoch, first offset). `created_ms`: when the broker wrote partition.metadata, which it does before
+    the first record, by the file's time (epoch ms); None: unknown.
     """
 
     topic: str
@@ -68,6 +69,7 @@ class PartitionDirectory:
     cluster_id: str | None = None
     node_id: int | None = None
     log_start_known: bool = False
+    created_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +237,10 @@ def _is_partition(files: Filesystem, uri: str) -> bool:
 
 def list_segments(files: Filesystem, uri: str) -> tuple[SegmentFile, ...]:
     """The segments of a partition folder by base offset. Raises FileNotFoundError when the folder is gone."""
-    entries = files.entries(uri)
+    return _segments(files.entries(uri), uri)
+
+
+def _segments(entries: Sequence[Entry], uri: str) -> tuple[SegmentFile, ...]:
     indexes = {entry.name: entry for entry in entries if entry.size_bytes}
     segments = []
     for entry in entries:
@@ -282,7 +287,8 @@ def _scan_partition(
 ) -> PartitionDirectory:
     uri = join(context.uri, name)
     try:
-        segments = list_segments(context.files, uri)
+        entries = context.files.entries(uri)
+        segments = _segments(entries, uri)
         topic_id = _topic_id(context, name, topic, skipped)
         epochs = checkpoints.read_leader_epochs(context.files, uri)
     except OSError as error:
@@ -309,4 +315,5 @@ def _scan_partition(
         cluster_id=context.cluster_id,
         node_id=context.node_id,
         log_start_known=context.log_starts is not None and status == "live",
+        created_ms=next((entry.modified_ms for entry in entries if entry.name == text_files.PARTITION_METADATA), None),
     )

@@ -20,6 +20,7 @@ class Scope(Enum):
     QUANTILE = ("quantile",)
     CLUSTER = ("cluster",)
     RULE = ("cluster", "severity", "rule")
+    KIND = ("cluster", "severity", "kind", "result")
     GROUP = ("cluster", "group")
     SHARE_PARTITION = ("cluster", "group", "topic", "partition")
 
@@ -230,8 +231,8 @@ READ_TIMESTAMP = Metric(
     twin="sharelens.read_timestamp",
     scope=Scope.CLUSTER,
     unit="s",
-    text="Time until which the evidence was read, as Unix time: by the brokers' checkpoint files, else by the newest "
-    "record.",
+    text="Time until which the evidence was read, as Unix time: by the brokers' checkpoint files, else by the metadata "
+    "log, else by the newest record.",
     source="`status`",
 )
 STATE_PARTITIONS = Metric(
@@ -283,6 +284,15 @@ AUDIT_FINDINGS = Metric(
     source="`audit`",
     absent="the evidence is log directories or a cluster without state, or no run has audited the lake",
 )
+FINDINGS = Metric(
+    name="sharelens_findings",
+    twin="sharelens.findings",
+    scope=Scope.KIND,
+    unit="{finding}",
+    text="Findings of the overview that no suppression covers, by kind and result: found, or not_judged, with the "
+    "worst severity that it can be; 0: none.",
+    source="`overview`",
+)
 LEFT_OUT = Metric(
     name="sharelens_share_partitions_left_out",
     twin="sharelens.share_partitions_left_out",
@@ -322,7 +332,7 @@ METRICS = (
     LAG, START_OFFSET, END_OFFSET, OLDEST_INCOMPLETE_AGE, STALLED, STALLED_SINCE, WINDOW_USED, ARCHIVED, REDELIVERED,
     DEAD_LETTERS_MISSING, GROUP_LAG, GROUP_SHARE_PARTITIONS, GROUP_LAG_UNKNOWN, GROUP_INCOMPLETE, GROUP_STALLED,
     GROUP_STALLED_SINCE, GROUP_ARCHIVED, GROUP_REDELIVERED, GROUP_DEAD_LETTERS_MISSING, DATA_TIMESTAMP, READ_TIMESTAMP,
-    STATE_PARTITIONS, GAPS, GAP_OFFSETS, QUARANTINED, HELD_BACK, AUDIT_FINDINGS, LEFT_OUT,
+    STATE_PARTITIONS, GAPS, GAP_OFFSETS, QUARANTINED, HELD_BACK, AUDIT_FINDINGS, FINDINGS, LEFT_OUT,
     UP, LAST_SUCCESS, BUILD,
 )  # fmt: skip
 """In the order in which they are written."""

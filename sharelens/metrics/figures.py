@@ -36,7 +36,7 @@ class Figures:
     """Values by metric; `topics`: the label of each topic id; times are epoch milliseconds.
 
     `data_ms`: log time of the newest record; `read_ms`: until when the evidence was read. `of_rules`: findings of the
-    audit by severity and rule.
+    audit by severity and rule. `of_kinds`: findings of the overview by severity, kind and result.
     """
 
     cluster: str
@@ -48,6 +48,7 @@ class Figures:
     of_share_partitions: Mapping[Key, Mapping[Metric, float]]
     topics: Mapping[str, str]
     of_rules: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    of_kinds: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     """What is missing in the evidence, and how to supply it."""
 
@@ -69,6 +70,7 @@ def figures(evidence: Tables) -> Figures:
     first_ms, data_ms = times(cover)
     read_ms = now_of(evidence, CutChoice())
     audited = rule_counts(evidence)
+    verdict = measured.verdict()
     partitions = _live(measured.lag)
     _add_stalls(partitions, measured.stalls, _record_times(evidence, measured.stalls), read_ms)
     _add_counts(partitions, catalog.ARCHIVED, measured.archived())
@@ -95,10 +97,11 @@ def figures(evidence: Tables) -> Figures:
         of_share_partitions=partitions,
         topics=_topic_labels(evidence, partitions, measured.lag),
         of_rules=audited.findings,
+        of_kinds=verdict.counts(),
         warnings=(
             *unknown_ends(measured.lag),
             *unnamed_topics(measured.lag),
-            *audited.warnings,
+            *dict.fromkeys((*audited.warnings, *verdict.warnings)),
         ),
     )
 

@@ -8,6 +8,8 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sharelens.findings.thresholds import Thresholds
+from sharelens.findings.verdict import Verdict
 from sharelens.measures.dlq.schemas import UNKNOWN
 from sharelens.measures.figures import COUNT, of_sums
 from sharelens.measures.ranges.offset_counts import offset_counts
@@ -18,21 +20,15 @@ from sharelens.questions.answers.measured import Scope, kept_stream, scope, stre
 from sharelens.questions.answers.shape import with_names
 from sharelens.questions.answers.streaming import FirstOfEach, Sums, by_share_partition
 from sharelens.questions.dead_letters.reconciled import given_up_with_dead_letter_causes, judged_stream
+from sharelens.questions.findings.judged import judged
+from sharelens.questions.findings.measured_signs import LAGS
+from sharelens.questions.findings.signs import signs_of
 from sharelens.questions.redelivered import redelivered_stream
 from sharelens.source.request import CutChoice
 from sharelens.tables.port import Tables
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 
-LAG_COLUMNS = [
-    *SHARE_PARTITION_KEY,
-    "topic",
-    "start_offset",
-    "end_offset",
-    "lag",
-    "unknown_reason",
-    "log_time_ms",
-    "completeness",
-]
+LAG_COLUMNS = [*LAGS.names, "topic", "start_offset", "end_offset"]
 STALL_COLUMNS = [*SHARE_PARTITION_KEY, "since_ms", "until_ms", "first_incomplete_offset", "window_used"]
 POISON_COLUMNS = [*SHARE_PARTITION_KEY, "offset", "last_offset", "cause"]
 REDELIVERED_COLUMNS = [*SHARE_PARTITION_KEY, "first_offset", "last_offset", "last_ms"]
@@ -85,6 +81,11 @@ class Measured:
         table = sums.table()
         judged = table.filter(pc.field("status") != UNKNOWN)
         return frozenset(judged.column("group_id").to_pylist()), of_sums("dead_letters_missing", table)
+
+    def verdict(self) -> Verdict:
+        """The verdict of the overview."""
+        read = signs_of(self._scope, self.lag, KeyFilter(), NOW, self._settings, None)
+        return judged(read, Thresholds(settings=self._settings))
 
     @cached_property
     def _scope(self) -> Scope:

@@ -60,6 +60,8 @@ def _add_cluster(samples_of: dict[Metric, list[Sample]], number: int, cluster: F
         samples_of[metric].append(Sample(labels=(cluster.cluster,), value=value, of=number))
     for rule, value in sorted(cluster.of_rules.items()):
         samples_of[catalog.AUDIT_FINDINGS].append(Sample(labels=(cluster.cluster, *rule), value=value, of=number))
+    for kind, value in sorted(cluster.of_kinds.items()):
+        samples_of[catalog.FINDINGS].append(Sample(labels=(cluster.cluster, *kind), value=value, of=number))
     for group, values in sorted(cluster.of_groups.items()):
         for metric, value in values.items():
             samples_of[metric].append(Sample(labels=(cluster.cluster, group), value=value, of=number))
@@ -68,9 +70,10 @@ def _add_cluster(samples_of: dict[Metric, list[Sample]], number: int, cluster: F
 def _exported_keys(figures: Sequence[Figures], max_series: int) -> list[list[Key]]:
     """The share partitions of each cluster that have series of their own."""
     group_series = sum(len(values) for cluster in figures for values in cluster.of_groups.values())
-    room = (
-        max_series - 1 - group_series - sum(len(cluster.of_cluster) + len(cluster.of_rules) + 1 for cluster in figures)
+    cluster_series = sum(
+        len(cluster.of_cluster) + len(cluster.of_rules) + len(cluster.of_kinds) + 1 for cluster in figures
     )
+    room = max_series - 1 - group_series - cluster_series
     if sum(len(values) for cluster in figures for values in cluster.of_share_partitions.values()) <= room:
         return [list(cluster.of_share_partitions) for cluster in figures]
     ranked = [

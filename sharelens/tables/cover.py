@@ -22,7 +22,8 @@ class StatePartitionCover:
     Offsets are those of the state topic's log; `end_offset_exclusive` is where the evidence ends. Times are
     log times (None: no record held). `held_back` counts offsets at or above the high watermark that were left out,
     `uncommitted` those that were taken all the same. `unreadable_bytes`: of an append in progress behind the last
-    complete batch.
+    complete batch. `size_bytes`: of the segments of a log directory, or of the keys and values that a lake took of the
+    log from its log start offset on.
     `quarantined` counts records that could not be decoded, each once, and batches that could not be read. `losses`: the
     ranges that the evidence lacks (`gaps`), and those of the records that could not be decoded (`undecoded_losses`).
     `undecoded`: these records by reason; control records, which are no share-group records, too. `unreadable`: why no
@@ -45,6 +46,7 @@ class StatePartitionCover:
     undecoded_losses: tuple[Loss, ...] = ()
     undecoded: tuple[Undecoded, ...] = ()
     unreadable_bytes: int = 0
+    size_bytes: int = field(default=0, compare=False)
     closed_gates: str = ""
     unreadable: str = ""
     dropped_ms: Mapping[str, int] = field(default_factory=dict)

@@ -16,12 +16,14 @@ from sharelens.findings.rules import RULES
 from sharelens.findings.thresholds import Thresholds
 from sharelens.kafka_log.text_files import HIGH_WATERMARK_CHECKPOINT
 from sharelens.parameters.filters import KeyFilter
+from sharelens.parameters.times import time_text
 from sharelens.questions.findings.signs import signs
 from sharelens.source.request import CutChoice, Source
 from sharelens.tables.opening import open_evidence
 from tests.dataset_settings import given_settings
 from tests.datasets import dataset
 from tests.depths import in_soak
+from tests.logs.metadata_logs import NO_OP, write_metadata
 from tests.once import made_once
 from tests.processes.in_process import make_lake
 from tools.record_answers.logs import set_file_times, time_range
@@ -172,6 +174,27 @@ def test_the_first_line_is_right_or_says_what_settles_it(
     assert re.match(case.line, answered["verdict"]), answered["verdict"]
     worst = next(((row["kind"], row["group_id"], row["result"]) for row in answered["findings"]), ("", None, ""))
     assert (worst, code) == (case.worst, case.code)
+
+
+@pytest.mark.parametrize("source", ["log-dir", "lake"])
+def test_now_is_read_from_the_metadata_log_of_a_copy_without_its_times(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = tmp_path / "logs"
+    shutil.copytree(copy_without("timeouts", lambda name: False, keeps_times=False), logs)
+    now_ms = time_range(logs).last_ms + 600_000
+    write_metadata(logs, [(now_ms - 500, NO_OP), (now_ms, NO_OP)])
+    place = ["--log-dir", str(logs)]
+    if source == "lake":
+        make_lake(tmp_path / "lake", logs)
+        place = ["--lake", str(tmp_path / "lake")]
+    code, overview = answer(place, capsys)
+    assert code == TROUBLE
+    assert re.match(
+        r"ERROR: g-never: stands still at offset 19 of jobs-0 since 03:09:47 \(10 min 41 s", overview["verdict"]
+    )
+    assert main(["overview", *place]) == 0
+    assert f"now {time_text(now_ms)}, 10 min" in capsys.readouterr().out
 
 
 def test_the_lag_of_an_ordinary_copy_ends_where_the_checkpoint_says(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,8 @@ from tools.log_writer.writer import encode_batch, record_columns
 
 GROUP_RESOURCE = 32
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+NO_OP = bytes([1, 20, 0, 0])
+"""The value of a NoOpRecord, which an idle controller appends every half second."""
 
 
 def value_of(number: int, tree: dict[str, Value]) -> bytes:

@@ -123,14 +123,16 @@ def time_range(logs: Path) -> TimeRange:
 def set_file_times(logs: Path, times: TimeRange) -> None:
     """Set the modification time of every file. File times are evidence, and packed data sets have none.
 
-    A segment gets the timestamp of its newest record, as a broker leaves it; every other file a time behind the newest
-    record of the log.
+    A segment gets the timestamp of its newest record, as a broker leaves it, and partition.metadata that of the first
+    record; every other file a time behind the newest record of the log.
     """
     for path in logs.rglob("*"):
         time_ms = times.last_ms + COPIED_AFTER_MS
         if path.suffix == ".log" and path.is_file():
             stamps = [stamp for stamp in batch_times(path.read_bytes()) if stamp <= times.last_ms]
             time_ms = max(stamps, default=times.last_ms)
+        elif path.name == "partition.metadata":
+            time_ms = times.first_ms
         os.utime(path, ns=(time_ms * 1_000_000,) * 2)
 
 

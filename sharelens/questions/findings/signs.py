@@ -31,6 +31,7 @@ from sharelens.questions.findings.group_signs import share_coordination
 from sharelens.questions.findings.letter_signs import unaccounted_letters
 from sharelens.questions.findings.measured_signs import LAGS, of_histories, of_lake
 from sharelens.questions.findings.metadata_signs import RETENTION, topic_settings, unwritable
+from sharelens.questions.findings.pruning_signs import unpruned_state
 from sharelens.questions.findings.streams_signs import streams_signs
 from sharelens.questions.groups.describe_streams_offsets import unknown_lag
 from sharelens.questions.lag import lag as lag_answer
@@ -109,6 +110,7 @@ def signs_of(
         streams=coordinator.streams,
         audited=audited,
         unwritable=unwritable(evidence, cut.as_of_ms),
+        unpruned=unpruned_state(scoped),
         log_starts={
             (row["topic_id"], row["partition"]): row["log_start_offset"]
             for row in extents.to_pylist()

@@ -38,6 +38,9 @@ def state_partition_covers(
         partition = int(row["state_partition"])
         begin, end = np.searchsorted(partitions, [partition, partition + 1]).tolist()
         partition_extents = ordered.slice(begin, end - begin).to_pylist()
+        log_start_offset = log_start(
+            (extent["log_start_offset"], extent["log_start_known"]) for extent in partition_extents
+        )
         key = (row["cluster_id"], row["log_topic_id"], partition)
         parts.append(
             StatePartitionCover(
@@ -45,14 +48,17 @@ def state_partition_covers(
                 state_partition=partition,
                 first_offset=row["first_log_offset"],
                 end_offset_exclusive=row["end_log_offset_exclusive"],
-                log_start_offset=log_start(
-                    (extent["log_start_offset"], extent["log_start_known"]) for extent in partition_extents
-                ),
+                log_start_offset=log_start_offset,
                 first_ms=row["first_log_time_ms"],
                 last_ms=row["log_time_ms"],
                 held_back=row["held_back"] or 0,
                 uncommitted=sum(end - first for first, end in coverage(_records(partition_extents)).uncommitted),
                 unreadable_bytes=_unreadable_bytes(partition_extents),
+                size_bytes=sum(
+                    extent["size_bytes"]
+                    for extent in _records(partition_extents)
+                    if extent["end_offset_exclusive"] > log_start_offset
+                ),
                 quarantined=quarantined[partition],
                 losses=tuple(in_order([*losses_of_extents(partition_extents), *undecodable.get(key, ())])),
                 undecoded_losses=tuple(undecodable.get(key, ())),

@@ -175,6 +175,7 @@ class StateLog:
                 Undecoded(reason, reading.details[reason], count) for reason, count in sorted(reading.undecoded.items())
             ),
             unreadable_bytes=self.log_end.unreadable_bytes,
+            size_bytes=self.size_bytes,
         )
 
     def probe(self) -> list[tuple[str, str, int]]:

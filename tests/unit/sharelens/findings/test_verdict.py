@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from sharelens.findings.finding import ERROR, INFO, NOT_JUDGED, WARNING
+from sharelens.findings.finding import ERROR, INFO, IS_FOUND, NOT_JUDGED, WARNING
 from sharelens.findings.rules import ORDER, RULES, about_trouble
 from sharelens.findings.signs import InternalPartition
 from sharelens.findings.suppressed import Suppressions, without_kind
@@ -28,6 +28,18 @@ def test_every_kind_has_a_place_in_the_order() -> None:
         for severity in rule.severities:
             if rule.kind not in ("no_state_log", "state_log_unreadable"):
                 assert any(rule.kind in kinds for kinds in ORDER[severity]), (severity, rule.kind)
+
+
+def test_kinds_without_a_finding_count_as_none() -> None:
+    counts = judge(signs_with(lag=[ENDLESS], groups=EMPTY, unwritable=[UNWRITABLE]), THRESHOLDS).counts()
+    assert {kind: number for kind, number in counts.items() if number} == {
+        (ERROR, "coordination_unwritable", IS_FOUND): 1,
+        (ERROR, "no_members", NOT_JUDGED): 1,
+    }
+    for rule in RULES:
+        assert {(severity, rule.kind, IS_FOUND) for severity in rule.severities} <= counts.keys()
+        assert ((ERROR, rule.kind, NOT_JUDGED) in counts) == (ERROR in rule.severities)
+    assert (INFO, "stuck", NOT_JUDGED) not in counts
 
 
 def test_nothing_is_wrong_only_where_that_is_known() -> None:

@@ -1,5 +1,7 @@
 """Which samples an export has, and in what order; whatever there is, their number is bounded."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,6 +55,16 @@ def test_the_worst_share_partitions_have_series_of_their_own_and_the_others_are_
     assert partitions(metric_export) == [1, 2]
     assert metric_export.left_out == 2
     assert [sample.value for sample in metric_export.samples[catalog.LEFT_OUT]] == [2]
+
+
+def test_findings_have_labels_in_order_and_count_as_series():
+    kinds = {("error", "stuck", "found"): 2, ("error", "stuck", "not_judged"): 0}
+    metric_export = export([replace(figures({0: 1}), of_kinds=kinds)], max_series=4 + 2)
+    assert {sample.labels: sample.value for sample in metric_export.samples[catalog.FINDINGS]} == {
+        ("c", "error", "stuck", "found"): 2,
+        ("c", "error", "stuck", "not_judged"): 0,
+    }
+    assert partitions(metric_export) == []
 
 
 def test_of_equal_stalls_the_larger_lag_comes_first():
