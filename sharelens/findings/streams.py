@@ -13,6 +13,7 @@ from sharelens.findings.thresholds import (
     LARGE_SHARE,
     LEAST_GROWTH,
     SMALL_LAG,
+    STREAMS_GROWTH_SHARE,
     UNSTABLE_MS,
     Thresholds,
 )
@@ -119,7 +120,7 @@ def _growing(sign: StreamsSign, thresholds: Thresholds, is_now_known: bool) -> I
     growth, records = sign.lag.growth, sign.lag.records
     if growth is None or records is None or sign.now_ms - sign.window_ms < GROWTH_MS:
         return
-    if growth >= max(LEAST_GROWTH, LARGE_SHARE * records):
+    if growth >= max(LEAST_GROWTH, LARGE_SHARE * records, STREAMS_GROWTH_SHARE * sign.lag.finished):
         text = f"{_lag(sign)}, {number(growth)} more than at {clock(sign.window_ms, sign.now_ms)}"
         yield _finding(sign, WARNING, "lag_growing", text, "describe", size=records, since=sign.window_ms)
 
@@ -204,7 +205,7 @@ RULES: Mapping[str, Rule] = {
             subject="streams group",
             severities=(WARNING,),
             when="The lag of a group with members is larger than it was.",
-            threshold="10 minutes, 10 records, a tenth of the lag",
+            threshold="10 minutes, 10 records, a tenth of the lag, 5 % of the offsets that the group commits in them",
             decisive=(Need.COORDINATOR_LOG,),
             refining=(Need.TOPIC_END,),
             judge=lag_growing,
