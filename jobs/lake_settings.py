@@ -16,7 +16,7 @@ from sharelens.lake.parquet import write_rows
 from sharelens.lake.settings_rows import COLUMNS, TABLE, observations_of, setting_rows
 from sharelens.lake.tables import TABLES
 from sharelens.measures.settings.checkpointed_ends import checkpointed_ends
-from sharelens.measures.settings.observations import END_OFFSETS, OF_NOW, Observation, Settings, news, settings_of
+from sharelens.measures.settings.observations import OF_NOW, Observation, Settings, news, settings_of
 
 STAGE = "settings"
 
@@ -37,10 +37,9 @@ def stored_settings(lake: LakeReader, cluster_id: str, up_to_run: int | None = N
 def with_checkpointed_ends(
     observations: Sequence[Observation], directories: Sequence[LogDirectory]
 ) -> Sequence[Observation]:
-    """What files of settings say; without end offsets in them those that checkpoints of log directories have."""
-    if any(observation.kind == END_OFFSETS for observation in observations):
-        return observations
-    return (*observations, *checkpointed_ends(directories))
+    """What files of settings say, and what checkpoints of log directories do of other kinds."""
+    kinds = {observation.kind for observation in observations}
+    return (*observations, *(each for each in checkpointed_ends(directories) if each.kind not in kinds))
 
 
 def unknown_settings(lake: Lake, cluster_id: str, observations: Iterable[Observation]) -> list[Observation]:

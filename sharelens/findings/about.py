@@ -4,8 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from sharelens.findings.finding import Finding, Row
+from sharelens.findings.rule import Need
 from sharelens.findings.signs import Signs
 from sharelens.output.wording import counted, number, place
+from state_model.java import partition_for_group
+from state_model.topics import OFFSETS_TOPIC
+
+OFFSETS_PARTITIONS = 50
+"""Kafka's default of offsets.topic.num.partitions; it can't be changed later without losing groups."""
+PARTITIONS_NAMED = 3
 
 
 def about_group(
@@ -36,6 +43,15 @@ def about_group(
         since_ms=row.get("since_ms"),
         remedy=remedy,
     )
+
+
+def offsets_remedy(signs: Signs, group_id: str) -> str:
+    """The remedy where the coordinator's log has no record of a group here: the same one for all such groups."""
+    unknown_groups = {group_id, *signs.lag.column("group_id").to_pylist()} - states_of_groups(signs).keys()
+    numbers = sorted({partition_for_group(each, OFFSETS_PARTITIONS) for each in unknown_groups})
+    if len(numbers) > PARTITIONS_NAMED:
+        return Need.COORDINATOR_LOG.remedy
+    return f"copy {', '.join(f'{OFFSETS_TOPIC}-{number}' for number in numbers)}"
 
 
 def where(signs: Signs, row: Row) -> str:

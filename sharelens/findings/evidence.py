@@ -54,11 +54,12 @@ def state_log_partial(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]
     of_all = f"of {counted(missing.initialized or 0, 'initialized share partition')}"
     if missing.absent:
         numbers = missing.state_partitions
-        folders = ", ".join(f"{STATE_TOPIC}-{number}" for number in numbers.items) or f"{STATE_TOPIC}-*"
-        others_text = " and others" if missing.has_others or numbers.count > len(numbers.items) else ""
-        yield _partial(
-            missing.absent, f"{of_all} lie in state partitions that aren't here", f"copy {folders}{others_text}"
-        )
+        remedy = Need.STATE_LOG.remedy
+        if numbers.items:
+            further = " and others" if missing.has_others or numbers.count > len(numbers.items) else ""
+            remedy = f"copy {', '.join(f'{STATE_TOPIC}-{number}' for number in numbers.items)}{further}"
+        verb = "lies in a state partition that isn't" if missing.absent == 1 else "lie in state partitions that aren't"
+        yield _partial(missing.absent, f"{of_all} {verb} here", remedy)
     held_back, unreadable = (missing.reasons.get(reason, 0) for reason in (HELD_BACK, UNREADABLE))
     if held_back:
         text = f"{of_all} have their state at or above the high watermark"
@@ -106,7 +107,8 @@ def evidence_gap(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
         yield Finding(
             severity=WARNING,
             kind="evidence_gap",
-            text=f"{counted(lost, 'record')} of the state log are missing here, {number(quarantined)} in quarantine",
+            text=f"{counted(lost, 'record')} of the state log {'is' if lost == 1 else 'are'} missing here, "
+            f"{number(quarantined)} in quarantine",
             question="status",
             size=lost,
         )

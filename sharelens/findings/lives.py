@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.findings.about import about_group, other_partitions, states_of_groups, where
+from sharelens.findings.about import about_group, offsets_remedy, other_partitions, states_of_groups, where
 from sharelens.findings.finding import ERROR, INFO, WARNING, Finding, Row
 from sharelens.findings.group_rows import worst_of_groups
 from sharelens.findings.rule import Need, Rule
@@ -66,6 +66,7 @@ def state_deleted(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
     """Groups that lost all share partitions of a topic lately."""
     deleted = _events(signs, DELETION)
     live = set(zip(*(signs.lag.column(name).to_pylist() for name in ("group_id", "topic_id")), strict=True))
+    live_names = {(group_id, signs.names.get(topic_id)) for group_id, topic_id in live}
     groups = states_of_groups(signs)
     for topic_id in deleted.column("topic_id").unique().to_pylist():
         for row in worst_of_groups(deleted.filter(pc.field("topic_id") == topic_id), NEWEST_FIRST):
@@ -73,15 +74,20 @@ def state_deleted(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
                 continue
             topic = topic_name(signs.names.get(topic_id), topic_id)
             at = clock(row["log_time_ms"], signs.now_ms)
-            cause = BY.get(row["deleted_by_inferred"], f"topic {topic} was deleted")
+            is_of_topic = row["deleted_by_inferred"] not in BY
+            cause = f"topic {topic} was deleted" if is_of_topic else BY[row["deleted_by_inferred"]]
             text = f"lost all {counted(row['share_partitions'], 'share partition')} of {topic} at {at}: {cause}"
-            group = groups.get(row["group_id"], {"members": ()})
-            subscribed = any(
-                signs.names.get(topic_id) in (each["subscribed_topics"] or ()) for each in group["members"]
+            group, name = groups.get(row["group_id"], {"members": ()}), signs.names.get(topic_id)
+            subscribed = (row["group_id"], name) not in live_names and any(
+                name in (each["subscribed_topics"] or ()) for each in group["members"]
             )
+            remedy = None
+            if signs.groups is None and is_of_topic:
+                text = f"{text}, and whether members still subscribe to it is unknown"
+                remedy = offsets_remedy(signs, row["group_id"])
             yield about_group(
-                signs, {**row, "since_ms": row["log_time_ms"]}, severity=WARNING if subscribed else INFO,
-                kind="state_deleted", text=text, question="life",
+                signs, {**row, "since_ms": row["log_time_ms"]}, severity=WARNING if subscribed or remedy else INFO,
+                kind="state_deleted", text=text, question="life", remedy=remedy,
             )  # fmt: skip
 
 
@@ -131,10 +137,10 @@ RULES: Mapping[str, Rule] = {
             subject="group",
             severities=(WARNING, INFO),
             when="A group lost all share partitions of a topic in the last hour: the topic, the group or its offsets "
-            "were deleted. A warning where members still subscribe to the topic.",
-            decisive=(Need.STATE_LOG,),
-            refining=(Need.COORDINATOR_LOG,),
+            "were deleted. A warning where members still subscribe to the topic, and it was not created again.",
+            decisive=(Need.STATE_LOG, Need.COORDINATOR_LOG),
             judge=state_deleted,
+            unjudged="lost topics",
         ),
     )
 }

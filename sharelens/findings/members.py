@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.findings.about import about_group, lag_text, other_partitions, states_of_groups, where
+from sharelens.findings.about import about_group, lag_text, offsets_remedy, other_partitions, states_of_groups, where
 from sharelens.findings.finding import ERROR, INFO, WARNING, Finding, Row
 from sharelens.findings.group_rows import sums_of_groups, worst_of_groups
 from sharelens.findings.rule import Need, Rule
@@ -18,6 +18,7 @@ from sharelens.findings.thresholds import (
     CLOSED_MS,
     EPOCHS_A_MINUTE,
     GROWTH_MS,
+    GROWTH_SHARE,
     HOUR_MS,
     LARGE_SHARE,
     LEAST_GROWTH,
@@ -35,11 +36,7 @@ from sharelens.measures.settings.over_time import AUTO_OFFSET_RESET, EARLIEST
 from sharelens.output.wording import clock, counted, number, place
 from sharelens.parameters.times import lasted
 from state_model.columnar.keys import SHARE_PARTITION_KEY
-from state_model.java import partition_for_group
 from state_model.topics import OFFSETS_TOPIC
-
-OFFSETS_PARTITIONS = 50
-"""Kafka's default of offsets.topic.num.partitions; it can't be changed later without losing groups."""
 
 
 def work_of_groups(signs: Signs) -> list[dict[str, Any]]:
@@ -86,31 +83,35 @@ def _active_groups(signs: Signs) -> set[str]:
 
 
 def _memberless(signs: Signs, row: Row, since_ms: int, is_active: bool) -> Finding:
-    lasting_ms = signs.now_ms - since_ms
-    if lasting_ms < CLOSED_MS or lasting_ms >= ABANDONED_MS:
+    """Where now is unknown, a group that had just closed at the end of the evidence may be without members for long."""
+    lasting_ms = max(0, signs.now_ms - since_ms)
+    has_closed, is_abandoned = lasting_ms < CLOSED_MS, lasting_ms >= ABANDONED_MS
+    severity = ERROR if is_active and row["size"] > SMALL_LAG else WARNING
+    text, remedy = f"{lag_text(row)}, no members since {clock(since_ms, signs.now_ms)}", None
+    if has_closed and not signs.now.is_known:
+        text, remedy = f"{text} ({lasted(lasting_ms)} at least); how long is not known", Need.NOW.remedy
+    elif has_closed or is_abandoned:
         severity = INFO
-    else:
-        severity = ERROR if is_active and row["size"] > SMALL_LAG else WARNING
     return about_group(
         signs,
         {**row, "since_ms": since_ms},
         severity=severity,
         kind="no_members",
-        text=f"{lag_text(row)}, no members since {clock(since_ms, signs.now_ms)}",
+        text=text,
         question="groups",
+        remedy=remedy,
     )
 
 
 def _unknown_members(signs: Signs, row: Row) -> Finding:
-    partition = partition_for_group(row["group_id"], OFFSETS_PARTITIONS)
     return about_group(
         signs,
         row,
-        severity=ERROR,
+        severity=ERROR if row["size"] > SMALL_LAG else WARNING,
         kind="no_members",
         text=f"{lag_text(row)}, members unknown: {OFFSETS_TOPIC} has no record of the group here",
         question="groups",
-        remedy=f"copy {OFFSETS_TOPIC}-{partition}",
+        remedy=offsets_remedy(signs, row["group_id"]),
     )
 
 
@@ -172,26 +173,51 @@ def _doubt(row: Row, is_due: bool, reset: str | None) -> str:
 
 
 def lag_growing(signs: Signs, thresholds: Thresholds) -> list[Finding]:
-    """Groups with members whose lag rose from each sample to the next; share partitions of all moments count."""
+    """Groups with members whose lag rose from each sample to the next; share partitions of all moments count.
+
+    Without headers the lag of earlier moments is unknown; one that is less than growth must be is clear all the same.
+    """
     if len(signs.samples) < 2 or signs.now_ms - signs.samples[0].at_ms < GROWTH_MS:
         return []
-    groups = states_of_groups(signs)
-    rises = _rises(signs)
-    return [
-        about_group(
-            signs,
-            {**row, "since_ms": signs.samples[0].at_ms},
-            severity=WARNING,
-            kind="lag_growing",
-            text=f"{lag_text(row)}, {number(sum(rises[row['group_id']]))} more than at "
-            f"{clock(signs.samples[0].at_ms, signs.now_ms)}",
-            question="lag",
-        )
-        for row in sums_of_groups(signs.lag, "lag")
-        if groups.get(row["group_id"], {}).get("state") != EMPTY
-        and all(rise > 0 for rise in rises.get(row["group_id"], [0]))
-        and sum(rises[row["group_id"]]) >= max(LEAST_GROWTH, LARGE_SHARE * row["size"])
-    ]
+    groups, lawful_growth = states_of_groups(signs), _lawful_growth(signs)
+    rises, without_headers = _rises(signs), _groups_without_headers(signs)
+    result = []
+    for row in sums_of_groups(signs.lag, "lag"):
+        group_id = row["group_id"]
+        least = max(LEAST_GROWTH, LARGE_SHARE * row["size"], lawful_growth.get(group_id, 0))
+        if groups.get(group_id, {}).get("state") == EMPTY or row["size"] < least:
+            continue
+        rise = rises.get(group_id)
+        if rise is None and group_id in without_headers:
+            text = f"{lag_text(row)}, and whether it grows is unknown"
+            result.append(_growing(signs, row, text, Need.HEADERS.remedy))
+        elif rise is not None and min(rise) > 0 and sum(rise) >= least:
+            text = f"{lag_text(row)}, {number(sum(rise))} more than at {clock(signs.samples[0].at_ms, signs.now_ms)}"
+            result.append(_growing(signs, row, text, None))
+    return result
+
+
+def _growing(signs: Signs, row: Row, text: str, remedy: str | None) -> Finding:
+    return about_group(
+        signs, {**row, "since_ms": signs.samples[0].at_ms}, severity=WARNING, kind="lag_growing", text=text,
+        question="lag", remedy=remedy,
+    )  # fmt: skip
+
+
+def _groups_without_headers(signs: Signs) -> set[str]:
+    """The groups with user partitions whose earlier ends nothing tells."""
+    places = signs.lag.select(SHARE_PARTITION_KEY).to_pylist()
+    return {row["group_id"] for row in places if (row["topic_id"], row["partition"]) not in signs.with_headers}
+
+
+def _lawful_growth(signs: Signs) -> dict[str, float]:
+    """By group the growth that is none: GROWTH_SHARE of the records that it lately finished in GROWTH_MS."""
+    begin_ms = (signs.now_ms - GROWTH_MS) // HOUR_MS * HOUR_MS
+    span_ms = max(GROWTH_MS, signs.now_ms - max(begin_ms, signs.first_ms))
+    lately = signs.attempts.filter(pc.field("hour_ms") >= begin_ms)
+    return {
+        row["group_id"]: GROWTH_SHARE * row["size"] * GROWTH_MS / span_ms for row in sums_of_groups(lately, "offsets")
+    }
 
 
 def _rises(signs: Signs) -> dict[str, list[int]]:
@@ -292,7 +318,7 @@ RULES: Mapping[str, Rule] = {
             when="A group without members has records to do. An error where it finished records within a day.",
             threshold="after 5 minutes; after 7 days information, as share groups never expire; a lag of 1 or 2 is a "
             "warning at most",
-            decisive=(Need.COORDINATOR_LOG, Need.TOPIC_END),
+            decisive=(Need.COORDINATOR_LOG, Need.TOPIC_END, Need.NOW),
             judge=no_members,
             unjudged="members",
         ),
@@ -312,10 +338,10 @@ RULES: Mapping[str, Rule] = {
             subject="group",
             severities=(WARNING,),
             when="The lag of a group with members rises over three samples.",
-            threshold="10 minutes, 10 records, a tenth of the lag",
-            decisive=(Need.STATE_LOG,),
-            refining=(Need.HEADERS,),
+            threshold="10 minutes, 10 records, a tenth of the lag, 2 % of the records that the group finishes in them",
+            decisive=(Need.STATE_LOG, Need.HEADERS),
             judge=lag_growing,
+            unjudged="growth",
         ),
         Rule(
             kind="initialising_stuck",

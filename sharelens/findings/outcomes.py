@@ -24,6 +24,7 @@ from sharelens.findings.thresholds import (
 )
 from sharelens.measures.dlq.schemas import NO_TOPIC_KNOWN, TOPIC_NOT_HELD
 from sharelens.measures.poison import DELIVERY_LIMIT, UNKNOWN
+from sharelens.measures.settings.over_time import LOWEST_DELIVERY_COUNT_LIMIT
 from sharelens.output.wording import clock, counted, number
 
 UNJUDGED_LETTERS: Mapping[str, tuple[str, Need]] = {
@@ -39,18 +40,27 @@ def recent_attempts(signs: Signs) -> pa.Table:
 
 
 def archived(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
-    """Records that groups archived recently; without headers markers of transactions look like records."""
-    without_headers = {
-        row["group_id"]
-        for row in signs.archived.select(["group_id", "topic_id", "partition"]).to_pylist()
-        if (row["topic_id"], row["partition"]) not in signs.with_headers
-    }
+    """Records that groups archived recently.
+
+    Without headers a marker of a transaction looks like a record that was rejected at its first delivery: where a group
+    archived nothing else, that may be lawful.
+    """
+    without_headers, with_records = set(), set()
+    for row in signs.archived.select(["group_id", "topic_id", "partition", "cause", "delivery_count"]).to_pylist():
+        has_headers = (row["topic_id"], row["partition"]) in signs.with_headers
+        if not has_headers:
+            without_headers.add(row["group_id"])
+        if has_headers or row["cause"] != UNKNOWN or row["delivery_count"] > 1:
+            with_records.add(row["group_id"])
     for row in _recent(signs, signs.archived, "records"):
         since = f"{spread(row)} since {clock(row['since_ms'], signs.now_ms)}"
         text = f"archived {counted(row['size'], 'record')}{since}"
         if row["group_id"] in without_headers:
             text = f"archived up to {counted(row['size'], 'offset')}{since}, markers of transactions included"
-        yield about_group(signs, row, severity=WARNING, kind="records_archived", text=text, question="poison")
+        remedy = None if row["group_id"] in with_records else Need.HEADERS.remedy
+        yield about_group(
+            signs, row, severity=WARNING, kind="records_archived", text=text, question="poison", remedy=remedy
+        )
 
 
 def redelivered(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
@@ -83,7 +93,8 @@ def limit_burst(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
         yield about_group(
             signs, {**row, "since_ms": since_ms}, severity=severity, kind="limit_burst", text=text, question="poison"
         )
-    may_be = lately.filter(pc.field("cause").isin([DELIVERY_LIMIT, UNKNOWN]))
+    may_reach = pc.field("delivery_count") >= LOWEST_DELIVERY_COUNT_LIMIT
+    may_be = lately.filter(pc.field("cause").isin([DELIVERY_LIMIT, UNKNOWN]) & may_reach)
     for group, row in _bursts(may_be, outcomes).items():
         if group not in bursts:
             text = f"{counted(row['size'], 'record')} archived since {since}{spread(row)}: the cause is unknown"
@@ -161,9 +172,9 @@ RULES: Mapping[str, Rule] = {
             subject="group",
             severities=(WARNING,),
             when="A group archived records in the last hour.",
-            decisive=(Need.STATE_LOG,),
-            refining=(Need.HEADERS,),
+            decisive=(Need.STATE_LOG, Need.HEADERS),
             judge=archived,
+            unjudged="archived offsets",
         ),
     )
 }

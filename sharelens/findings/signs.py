@@ -25,12 +25,16 @@ class Audited:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lag:
-    """The lag of a group: None where it is known of no partition; `growth` since the moment before, None: unknown."""
+    """The lag of a group: None where it is known of no partition; `growth` since the moment before, None: unknown.
+
+    `finished`: offsets that it committed since then, as far as known.
+    """
 
     records: int | None
     unknown: int
     partitions: int
     growth: int | None = None
+    finished: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.findings.about import about_group, other_partitions, states_of_groups, typed_topic, where
+from sharelens.findings.about import about_group, offsets_remedy, other_partitions, states_of_groups, typed_topic, where
 from sharelens.findings.finding import ERROR, INFO, WARNING, Finding, Row
 from sharelens.findings.group_rows import worst_of_groups
 from sharelens.findings.rule import Need, Rule
@@ -112,7 +112,7 @@ def _without_member_log(signs: Signs, row: Row, thresholds: Thresholds) -> Findi
     text = f"not judged: no state written for {lasted(row['duration_ms'])}, and whether it has members is unknown"
     return about_group(
         signs, row, severity=ERROR, kind="stuck", text=text, question="stalled",
-        options=("--min-duration=0",), remedy=Need.COORDINATOR_LOG.remedy,
+        options=("--min-duration=0",), remedy=offsets_remedy(signs, row["group_id"]),
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from sharelens.findings.thresholds import (
     LARGE_SHARE,
     LEAST_GROWTH,
     SMALL_LAG,
+    STREAMS_GROWTH_SHARE,
     UNSTABLE_MS,
     Thresholds,
 )
@@ -74,9 +75,14 @@ def _without_members(sign: StreamsSign, thresholds: Thresholds, is_now_known: bo
     since = f"no members since {clock(sign.since_ms, sign.now_ms)}"
     if sign.lag.records:
         lasting_ms = sign.now_ms - sign.since_ms
-        severity = INFO if lasting_ms < CLOSED_MS or lasting_ms >= ABANDONED_MS else ERROR
-        severity = WARNING if severity == ERROR and sign.lag.records <= SMALL_LAG else severity
-        yield _finding(sign, severity, "no_members", f"{_lag(sign)}, {since}", "describe", size=sign.lag.records)
+        has_closed, is_abandoned = lasting_ms < CLOSED_MS, lasting_ms >= ABANDONED_MS
+        severity = ERROR if sign.lag.records > SMALL_LAG else WARNING
+        text, remedy = f"{_lag(sign)}, {since}", None
+        if has_closed and not is_now_known:
+            text, remedy = f"{text} ({lasted(lasting_ms)} at least); how long is not known", Need.NOW.remedy
+        elif has_closed or is_abandoned:
+            severity = INFO
+        yield _finding(sign, severity, "no_members", text, "describe", size=sign.lag.records, remedy=remedy)
     elif sign.lag.unknown:
         text = f"{since}, and the lag of {counted(sign.lag.unknown, 'partition')} is unknown"
         yield _finding(sign, ERROR, "no_members", text, "describe", size=sign.lag.unknown, remedy=Need.TOPIC_END.remedy)
@@ -90,7 +96,8 @@ def _not_ready(sign: StreamsSign, thresholds: Thresholds, is_now_known: bool) ->
     reason = not_ready_reason(sign.topology_epoch, sign.validated_topology_epoch)
     tail = f"{reason}; {counted(sign.members, 'member')}"
     if duration_ms >= thresholds.or_min_duration(UNSTABLE_MS):
-        since = f"since {clock(sign.since_ms, sign.now_ms)} ({lasted(duration_ms)})"
+        least = "" if is_now_known else "at least "
+        since = f"since {clock(sign.since_ms, sign.now_ms)} ({least}{lasted(duration_ms)})"
         yield _finding(sign, ERROR, "not_ready", f"not ready {since}: {tail}", "describe", "--state")
     elif not is_now_known:
         text = f"not yet judged: NOT_READY for at least {lasted(duration_ms)}: {tail}"
@@ -113,7 +120,7 @@ def _growing(sign: StreamsSign, thresholds: Thresholds, is_now_known: bool) -> I
     growth, records = sign.lag.growth, sign.lag.records
     if growth is None or records is None or sign.now_ms - sign.window_ms < GROWTH_MS:
         return
-    if growth >= max(LEAST_GROWTH, LARGE_SHARE * records):
+    if growth >= max(LEAST_GROWTH, LARGE_SHARE * records, STREAMS_GROWTH_SHARE * sign.lag.finished):
         text = f"{_lag(sign)}, {number(growth)} more than at {clock(sign.window_ms, sign.now_ms)}"
         yield _finding(sign, WARNING, "lag_growing", text, "describe", size=records, since=sign.window_ms)
 
@@ -170,7 +177,7 @@ RULES: Mapping[str, Rule] = {
             severities=(ERROR, WARNING, INFO),
             when="As for share groups; an error without regard to what the group did before.",
             threshold="after 5 minutes; after 7 days information; a lag of 1 or 2 is a warning at most",
-            decisive=(Need.COORDINATOR_LOG, Need.TOPIC_END),
+            decisive=(Need.COORDINATOR_LOG, Need.TOPIC_END, Need.NOW),
             judge=no_members,
             unjudged="lag",
         ),
@@ -198,7 +205,7 @@ RULES: Mapping[str, Rule] = {
             subject="streams group",
             severities=(WARNING,),
             when="The lag of a group with members is larger than it was.",
-            threshold="10 minutes, 10 records, a tenth of the lag",
+            threshold="10 minutes, 10 records, a tenth of the lag, 5 % of the offsets that the group commits in them",
             decisive=(Need.COORDINATOR_LOG,),
             refining=(Need.TOPIC_END,),
             judge=lag_growing,

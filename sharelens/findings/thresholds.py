@@ -21,8 +21,12 @@ UNASSIGNED_MS = 2 * MINUTE_MS
 OLD_EVIDENCE_MS = 10 * MINUTE_MS
 """So long after the last record, the silence of the whole log is a finding."""
 GROWTH_MS = 10 * MINUTE_MS
-LEAST_GROWTH, LARGE_SHARE = 10, 0.1
-"""Growth of less than LEAST_GROWTH records, or of a tenth of the lag, is none; nor is a smaller share of repeats."""
+LEAST_GROWTH, LARGE_SHARE, GROWTH_SHARE = 10, 0.1, 0.02
+"""Growth of less than LEAST_GROWTH records, or of a tenth of the lag, is none; nor is a smaller share of repeats.
+Nor is growth of GROWTH_SHARE of what the group finishes in GROWTH_MS: what it has in hand goes up and down by as much.
+"""
+STREAMS_GROWTH_SHARE = 0.05
+"""The same for streams groups, which commit every 30 s by default (`commit.interval.ms`)."""
 BURST_MS, LEAST_BURST, BURST_SHARE, LARGE_BURST_SHARE = 5 * MINUTE_MS, 10, 0.05, 0.5
 FILLING_SHARE, FILLING_LOCKS = 0.8, 3
 LOOP_MS, EPOCHS_A_MINUTE = 5 * MINUTE_MS, 6

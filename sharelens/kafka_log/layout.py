@@ -87,7 +87,7 @@ class LogDirectory:
 
     `skipped`: folders that were left out and files that were ignored, each with the reason, for a person to read.
     `checkpoint_ms`: when the broker last wrote a checkpoint file (epoch ms), by the file's time; None: unknown.
-    `high_watermarks`: those of the checkpoint by (topic, partition), of replicas without a folder here too.
+    `high_watermarks`, `log_starts`: those of the checkpoints by (topic, partition), of replicas without a folder too.
     `unreadable`: folders that are left out because they can't be read.
     """
 
@@ -99,6 +99,7 @@ class LogDirectory:
     skipped: tuple[str, ...]
     checkpoint_ms: int | None = None
     high_watermarks: Mapping[tuple[str, int], int] = field(default_factory=dict, compare=False)
+    log_starts: Mapping[tuple[str, int], int] = field(default_factory=dict, compare=False)
     unreadable: tuple[UnreadableFolder, ...] = ()
 
 
@@ -169,6 +170,7 @@ def scan_log_directory(
         skipped=tuple(skipped),
         checkpoint_ms=_checkpoint_ms(entries),
         high_watermarks=context.high_watermarks or {},
+        log_starts=context.log_starts or {},
         unreadable=tuple(unreadable),
     )
 

@@ -9,8 +9,8 @@ from state_model.columnar.schemas import column
 
 TABLE = "bronze.setting"
 KIND_TEXT = (
-    "group_configs, metadata_configs (by the metadata log), broker_config, dead_letter_topics, end_offsets, or "
-    "sampled_batches (of a running cluster)"
+    "group_configs, metadata_configs (by the metadata log), broker_config, dead_letter_topics, end_offsets, "
+    "log_starts, or sampled_batches (of a running cluster)"
 )
 SETTING = pa.schema(
     [

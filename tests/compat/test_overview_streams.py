@@ -164,7 +164,10 @@ def test_a_lake_says_the_same_of_lags_too(simulated: Signs, tmp_path: Path, caps
 
 
 def test_a_group_without_members_has_a_finding_only_where_it_has_records_to_do(simulated: Signs) -> None:
-    gone = [replace(sign, state=EMPTY, members=0, lag=replace(sign.lag, growth=None)) for sign in simulated.streams]
+    gone = [
+        replace(sign, state=EMPTY, members=0, since_ms=sign.now_ms - GROWTH_MS, lag=replace(sign.lag, growth=None))
+        for sign in simulated.streams
+    ]
     (row, other) = _about_streams(replace(simulated, streams=gone))
     assert (row.kind, other.kind) == ("no_members", "no_members")
     assert (row.size or 0) >= (other.size or 0) > 0

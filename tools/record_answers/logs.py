@@ -120,14 +120,14 @@ def time_range(logs: Path) -> TimeRange:
     return TimeRange(first_ms=min(times.get(STATE_LOG) or stamps), last_ms=max(stamps))
 
 
-def set_file_times(logs: Path, times: TimeRange) -> None:
+def set_file_times(logs: Path, times: TimeRange, copied_after_ms: int = COPIED_AFTER_MS) -> None:
     """Set the modification time of every file. File times are evidence, and packed data sets have none.
 
     A segment gets the timestamp of its newest record, as a broker leaves it, and partition.metadata that of the first
-    record; every other file a time behind the newest record of the log.
+    record; every other file a time behind the newest record of the log, by `copied_after_ms`.
     """
     for path in logs.rglob("*"):
-        time_ms = times.last_ms + COPIED_AFTER_MS
+        time_ms = times.last_ms + copied_after_ms
         if path.suffix == ".log" and path.is_file():
             stamps = [stamp for stamp in batch_times(path.read_bytes()) if stamp <= times.last_ms]
             time_ms = max(stamps, default=times.last_ms)

@@ -22,22 +22,23 @@ from sharelens.measures.settings.over_time import (
 )
 from sharelens.measures.topics.kept_samples import NO_KEPT_SAMPLES, KeptSamples
 
-GROUP_CONFIGS, DEAD_LETTER_TOPICS, END_OFFSETS = "group_configs", "dead_letter_topics", "end_offsets"
+GROUP_CONFIGS, DEAD_LETTER_TOPICS = "group_configs", "dead_letter_topics"
+END_OFFSETS, LOG_STARTS = "end_offsets", "log_starts"
 METADATA_CONFIGS = "metadata_configs"
 """The settings of groups by the metadata log; they count where no observation of GROUP_CONFIGS does."""
 SAMPLED_BATCHES = "sampled_batches"
 """What single batches of a running cluster say of records that wait (sharelens.measures.topics.kept_samples)."""
-KINDS = (GROUP_CONFIGS, METADATA_CONFIGS, BROKER_CONFIG, DEAD_LETTER_TOPICS, END_OFFSETS, SAMPLED_BATCHES)
-OF_NOW = (END_OFFSETS, SAMPLED_BATCHES)
+KINDS = (GROUP_CONFIGS, METADATA_CONFIGS, BROKER_CONFIG, DEAD_LETTER_TOPICS, END_OFFSETS, LOG_STARTS, SAMPLED_BATCHES)
+OF_NOW = (END_OFFSETS, LOG_STARTS, SAMPLED_BATCHES)
 """The kinds of which the newest observation alone counts."""
 INTERNAL = "__"
 
 
 class Entry(NamedTuple):
-    """One line of an observation: a setting of a group or the brokers (entity ""), or the end of a topic partition.
+    """One line of an observation: a setting of a group or the brokers (entity ""), end or start of a topic partition.
 
-    Of an end offset the entity is the topic, the name the partition; of a dead-letter topic the name is "". Of sampled
-    batches as in sharelens.measures.topics.kept_samples.Line.
+    Of an end or log start offset the entity is the topic, the name the partition; of a dead-letter topic the name is
+    "". Of sampled batches as in sharelens.measures.topics.kept_samples.Line.
     """
 
     entity: str
@@ -57,11 +58,12 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings of groups, the topics of their dead letters, and end offsets by (topic name, partition)."""
+    """The settings of groups, the topics of their dead letters, end and start offsets by (topic name, partition)."""
 
     groups: GroupSettings = NO_SETTINGS
     dead_letter_topics: frozenset[str] = frozenset()
     end_offsets: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    log_starts: Mapping[tuple[str, int], int] = field(default_factory=dict)
     samples: KeptSamples = NO_KEPT_SAMPLES
     by_metadata: bool = False
     """Whether the settings of groups are those of the metadata log."""
@@ -86,12 +88,13 @@ def settings_of(observations: Iterable[Observation]) -> Settings:
         for group_settings in (period.groups or {}).values()
         if DEAD_LETTER_TOPIC in group_settings
     }
-    ends, samples = by_kind[END_OFFSETS], by_kind[SAMPLED_BATCHES]
+    ends, starts, samples = by_kind[END_OFFSETS], by_kind[LOG_STARTS], by_kind[SAMPLED_BATCHES]
     return Settings(
         by_metadata=bool(by_kind[METADATA_CONFIGS]) and not by_kind[GROUP_CONFIGS],
         groups=groups,
         dead_letter_topics=frozenset(topic for topic in topics if topic and not topic.startswith(INTERNAL)),
         end_offsets=_ends(ends[max(ends)]) if ends else {},
+        log_starts=_ends(starts[max(starts)]) if starts else {},
         samples=KeptSamples.of_lines(samples[max(samples)]) if samples else NO_KEPT_SAMPLES,
     )
 

@@ -4,6 +4,7 @@ A lake answers from its gold tables, so that the cost goes by the number of shar
 pass over the histories.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -111,11 +112,7 @@ def signs_of(
         audited=audited,
         unwritable=unwritable(evidence, cut.as_of_ms),
         unpruned=unpruned_state(scoped),
-        log_starts={
-            (row["topic_id"], row["partition"]): row["log_start_offset"]
-            for row in extents.to_pylist()
-            if row["log_start_offset"] is not None
-        },
+        log_starts=_log_starts(evidence, extents, names),
         retention_ms=_retention(evidence, names, cut.as_of_ms),
         with_headers=frozenset(topic_partitions(extents)),
         cover=evidence.cover(),
@@ -159,6 +156,22 @@ def _coordinator(scoped: Scope, key_filter: KeyFilter, cut: CutChoice, now_ms: i
         coordination=share_coordination(of_share_groups, moments, now_ms, cut.as_of_ms),
         streams=streams,
     )
+
+
+def _log_starts(evidence: Tables, extents: pa.Table, names: Mapping[str, str]) -> dict[tuple[str, int], int]:
+    """Log start offsets of user partitions, by headers, and by checkpoints where their folders are absent."""
+    counts = Counter(names.values())
+    ids = {name: topic_id for topic_id, name in names.items() if counts[name] == 1}
+    by_checkpoint = {
+        (ids[topic], partition): offset
+        for (topic, partition), offset in evidence.settings.log_starts.items()
+        if topic in ids
+    }
+    return by_checkpoint | {
+        (row["topic_id"], row["partition"]): row["log_start_offset"]
+        for row in extents.to_pylist()
+        if row["log_start_offset"] is not None
+    }
 
 
 def _with_causes(evidence: Tables, events: pa.Table, cut: CutChoice) -> pa.Table:

@@ -159,18 +159,17 @@ def _lags(
         rows = offset_rows(evidence, name, moment, _newest_plain(group_commits) if as_of_ms is None else group_commits,
                            LogPrefix(as_of_ms=as_of_ms), None)  # fmt: skip
         now = _known_lags(rows)
-        growth = None
+        growth, finished = None, 0
         if any(now.values()) and group_of(moment).members:
-            before = _known_lags(
-                offset_rows(evidence, name, moment, group_commits, LogPrefix(as_of_ms=before_ms), None)
-            )
-            common_places = now.keys() & before.keys()
-            growth = sum(now[place] - before[place] for place in common_places) if common_places else None
+            rows_before = offset_rows(evidence, name, moment, group_commits, LogPrefix(as_of_ms=before_ms), None)
+            growth = _growth(_known_lags(rows_before), now)
+            finished = _growth(_committed(rows_before), _committed(rows)) or 0
         lags[name] = Lag(
             records=sum(now.values()) if now else None,
             unknown=len(rows) - len(now),
             partitions=len(rows),
             growth=growth,
+            finished=finished,
         )
     return lags
 
@@ -180,6 +179,18 @@ def _known_lags(rows: Rows) -> dict[tuple[str, int], int]:
     lags = {(row["topic"], row["partition"]): row["lag"] for row in rows}
     lags |= {(row["topic"], row["partition"]): row["lag_inferred"] for row in rows if row["lag"] is None}
     return {place: max(0, lag) for place, lag in lags.items() if lag is not None}
+
+
+def _committed(rows: Rows) -> dict[tuple[str, int], int]:
+    """The committed offset of each partition that has one."""
+    offsets = {(row["topic"], row["partition"]): row["committed_offset"] for row in rows}
+    return {place: offset for place, offset in offsets.items() if offset is not None}
+
+
+def _growth(before: Mapping[tuple[str, int], int], now: Mapping[tuple[str, int], int]) -> int | None:
+    """By how much the values of partitions of both moments grew; None: there is none."""
+    common_places = now.keys() & before.keys()
+    return sum(now[place] - before[place] for place in common_places) if common_places else None
 
 
 def _newest_plain(commits: pa.Table) -> pa.Table:

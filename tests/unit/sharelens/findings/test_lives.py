@@ -8,6 +8,7 @@ from sharelens.findings.thresholds import Thresholds
 from tests.findings import NOW_MS, TOPIC, signs_with, stall
 
 THRESHOLDS = Thresholds()
+NEW_TOPIC = "AAAAAAAAAAAAAAAAAAAAAg"
 
 
 def event(name: str, **values: Any) -> dict[str, Any]:
@@ -54,6 +55,14 @@ def test_state_that_is_gone_says_who_deleted_it() -> None:
     assert list(lives.state_deleted(signs_with(events=gone, lag=[{"lag": 0}]), THRESHOLDS)) == []
 
 
+def test_whether_members_still_subscribe_is_unknown_without_the_coordinators_log() -> None:
+    (row,) = lives.state_deleted(signs_with(events=[event("deleted")], groups=None), THRESHOLDS)
+    assert (row.severity, row.remedy) == (WARNING, "copy __consumer_offsets-3")
+    by_hand = event("deleted", deleted_by_inferred="group_offsets")
+    (row,) = lives.state_deleted(signs_with(events=[by_hand], groups=None), THRESHOLDS)
+    assert (row.severity, row.remedy) == (INFO, None)
+
+
 def test_members_that_still_subscribe_make_it_a_warning() -> None:
     member = {
         "member_id": "m",
@@ -64,3 +73,6 @@ def test_members_that_still_subscribe_make_it_a_warning() -> None:
     }
     read = signs_with(events=[event("deleted")], groups=({"group_id": "g", "members": [member]},))
     assert [row.severity for row in lives.state_deleted(read, THRESHOLDS)] == [WARNING]
+    created_again = {"names": {TOPIC: "orders", NEW_TOPIC: "orders"}, "lag": [{"topic_id": NEW_TOPIC, "lag": 0}]}
+    read = signs_with(events=[event("deleted")], groups=({"group_id": "g", "members": [member]},), **created_again)
+    assert [row.severity for row in lives.state_deleted(read, THRESHOLDS)] == [INFO]

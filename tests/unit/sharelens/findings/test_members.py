@@ -1,11 +1,13 @@
 """Rules about the members of share groups and the work that waits for them."""
 
+from dataclasses import replace
+
 import pytest
 
 from sharelens.findings import members
 from sharelens.findings.finding import ERROR, INFO, WARNING, Finding
 from sharelens.findings.signs import LagSample, Signs
-from sharelens.findings.thresholds import DAY_MS, MINUTE_MS, Thresholds
+from sharelens.findings.thresholds import DAY_MS, HOUR_MS, MINUTE_MS, Thresholds
 from sharelens.measures.settings.over_time import AUTO_OFFSET_RESET, GroupSettings, Setting
 from sharelens.questions.findings.measured_signs import EARLIER_LAG
 from sharelens.tables.missing import MissingEvidence
@@ -40,6 +42,31 @@ def test_a_group_without_members_is_as_bad_as_what_it_did_before(
     assert [row.severity for row in memberless(read)] == [severity]
 
 
+def test_partitions_to_copy_are_named_while_they_are_few() -> None:
+    lags = [{"lag": 9, "group_id": group} for group in "ghij"]
+    assert {row.remedy for row in memberless(signs_with(lag=lags[:2], groups=None))} == {
+        "copy __consumer_offsets-3, __consumer_offsets-4"
+    }
+    assert {row.remedy for row in memberless(signs_with(lag=lags, groups=None))} == {"copy __consumer_offsets-*"}
+
+
+@pytest.mark.parametrize(
+    ("duration_ms", "lag", "severity", "remedy"),
+    [
+        (4 * MINUTE_MS, 9, ERROR, "--now TIME"),
+        (4 * MINUTE_MS, 2, WARNING, "--now TIME"),
+        (5 * MINUTE_MS, 9, ERROR, None),
+        (7 * DAY_MS, 9, INFO, None),
+    ],
+)
+def test_a_group_that_has_just_closed_is_not_judged_where_now_is_unknown(
+    duration_ms: int, lag: int, severity: str, remedy: str | None
+) -> None:
+    done = [{"hour_ms": NOW_MS, "offsets": 4}]
+    read = signs_with(lag=[{"lag": lag}], groups=empty_for(duration_ms), attempts=done, is_now_known=False)
+    assert [(row.severity, row.remedy) for row in memberless(read)] == [(severity, remedy)]
+
+
 def test_a_lag_that_kafka_does_not_count_is_counted_again() -> None:
     lag = {"lag": None, "lag_recounted": 378, "unknown_reason": "delivery_complete_count_not_logged"}
     (row,) = memberless(signs_with(lag=[lag], groups=empty_for(10 * MINUTE_MS)))
@@ -48,7 +75,8 @@ def test_a_lag_that_kafka_does_not_count_is_counted_again() -> None:
 
 def test_members_are_not_judged_without_the_partition_of_the_group() -> None:
     (row,) = memberless(signs_with(lag=[{"lag": 9}], groups=None))
-    assert row.remedy == "copy __consumer_offsets-3"
+    assert (row.severity, row.remedy) == (ERROR, "copy __consumer_offsets-3")
+    assert [row.severity for row in memberless(signs_with(lag=[{"lag": 2}], groups=None))] == [WARNING]
     assert memberless(signs_with(lag=[{"lag": 0}], groups=None)) == []
 
 
@@ -80,13 +108,20 @@ def test_a_group_has_not_begun_if_it_gets_the_records(
     assert finding.severity == severity
 
 
-def sampled(*lags: int) -> Signs:
+def sampled(*lags: int, finished: int = 0) -> Signs:
     *earlier, now = lags
     samples = [
         LagSample(at_ms=NOW_MS - (2 - number) * 5 * MINUTE_MS, rows=rows(EARLIER_LAG, {"lag": lag}))
         for number, lag in enumerate(earlier)
     ]
-    return signs_with(lag=[{"lag": now}], samples=samples)
+    done = {"hour_ms": NOW_MS // HOUR_MS * HOUR_MS, "offsets": finished}
+    return signs_with(lag=[{"lag": now}], samples=samples, attempts=[done], first_ms=NOW_MS - 10 * MINUTE_MS)
+
+
+@pytest.mark.parametrize(("finished", "is_found"), [(2_650, True), (2_651, False)])
+def test_growth_by_what_a_group_has_in_hand_is_none(finished: int, is_found: bool) -> None:
+    read = sampled(44, 50, 97, finished=finished)
+    assert len(members.lag_growing(read, THRESHOLDS)) == is_found
 
 
 @pytest.mark.parametrize(
@@ -95,6 +130,14 @@ def sampled(*lags: int) -> Signs:
 )
 def test_a_lag_grows_over_three_samples(lags: tuple[int, ...], is_growing: bool) -> None:
     assert len(members.lag_growing(sampled(*lags), THRESHOLDS)) == is_growing
+
+
+@pytest.mark.parametrize(("finished", "is_unjudged"), [(4_850, True), (4_851, False)])
+def test_growth_is_not_judged_without_headers_where_the_lag_is_large_enough(finished: int, is_unjudged: bool) -> None:
+    read = replace(sampled(0, 0, 97, finished=finished), with_headers=frozenset())
+    unknown = [replace(sample, rows=rows(EARLIER_LAG, {"lag": None})) for sample in read.samples]
+    judged = members.lag_growing(replace(read, samples=unknown), THRESHOLDS)
+    assert [row.remedy for row in judged] == (["copy the topics' folders"] if is_unjudged else [])
 
 
 def test_an_initialization_without_an_end_is_an_error() -> None:

@@ -1,5 +1,7 @@
 """Rules about what became of records lately."""
 
+from typing import Any
+
 import pytest
 
 from sharelens.findings import outcomes
@@ -11,9 +13,12 @@ THRESHOLDS = Thresholds()
 THIS_HOUR_MS = NOW_MS // HOUR_MS * HOUR_MS
 
 
-def given_up(records: int, cause: str = "delivery_limit", age_ms: int = MINUTE_MS) -> dict[str, object]:
+def given_up(
+    records: int, cause: str = "delivery_limit", age_ms: int = MINUTE_MS, delivery_count: int = 5
+) -> dict[str, object]:
     moment_ms = NOW_MS - age_ms
-    return {"records": records, "cause": cause, "last_outcome_ms": moment_ms, "hour_ms": moment_ms // HOUR_MS * HOUR_MS}
+    times = {"last_outcome_ms": moment_ms, "hour_ms": moment_ms // HOUR_MS * HOUR_MS}
+    return {"records": records, "cause": cause, "delivery_count": delivery_count, **times}
 
 
 @pytest.mark.parametrize(
@@ -29,7 +34,8 @@ def test_records_at_the_limit_are_a_burst(records: int, outcome_count: int, seve
 def test_a_burst_of_unknown_cause_is_not_judged_and_rejected_records_are_none() -> None:
     (row,) = outcomes.limit_burst(signs_with(archived=[given_up(6), given_up(6, "unknown")]), THRESHOLDS)
     assert (row.severity, row.remedy) == (WARNING, "--broker-config FILE or --settings DIR")
-    for rows in ([given_up(12, "rejected")], [given_up(12, age_ms=6 * MINUTE_MS)]):
+    first_try = given_up(12, "unknown", delivery_count=1)
+    for rows in ([given_up(12, "rejected")], [given_up(12, age_ms=6 * MINUTE_MS)], [first_try]):
         assert list(outcomes.limit_burst(signs_with(archived=rows), THRESHOLDS)) == []
 
 
@@ -39,6 +45,16 @@ def test_archived_offsets_may_be_markers_where_no_header_says_so() -> None:
     (row,) = outcomes.archived(signs_with(archived=[given_up(3)], with_headers=frozenset()), THRESHOLDS)
     assert row.text.startswith("archived up to 3 offsets since ")
     assert row.text.endswith(", markers of transactions included")
+
+
+@pytest.mark.parametrize(
+    ("marker", "is_found"),
+    [({"delivery_count": 1}, False), ({"delivery_count": 2}, True), ({"delivery_count": 1, "cause": "rejected"}, True)],
+)
+def test_offsets_that_may_all_be_markers_are_not_judged(marker: dict[str, Any], is_found: bool) -> None:
+    read = signs_with(archived=[given_up(126, "unknown") | marker], with_headers=frozenset())
+    (row,) = outcomes.archived(read, THRESHOLDS)
+    assert (row.severity, row.remedy) == (WARNING, None if is_found else "copy the topics' folders")
 
 
 @pytest.mark.parametrize(("deliveries", "again", "is_found"), [(100, 10, True), (100, 9, False), (101, 10, False)])

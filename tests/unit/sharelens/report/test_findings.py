@@ -30,6 +30,7 @@ def test_they_are_those_of_the_overview(tmp_path: Path) -> None:
     shown = findings(content, {}, lambda question, words: question)
     texts = [row.text if row.remedy is None else f"{row.text}: {row.remedy}" for row in rows]
     assert sorted(finding.text for finding in shown) == sorted(
-        f"{row.group_id}: {text}." for row, text in zip(rows, texts, strict=True)
+        f"{text}." if row.group_id is None else f"{row.group_id}: {text}."
+        for row, text in zip(rows, texts, strict=True)
     )
     assert {finding.weight.value for finding in shown if "stands still" in finding.text} == {"wrong"}
