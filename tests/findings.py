@@ -89,7 +89,7 @@ def coordination(**values: Any) -> ShareCoordination:
         "changed_ms": NOW_MS,
         "initializing": (),
         "initialized_ms": None,
-        "readded": (),
+        "repeated": (),
         "initialized": frozenset(),
         "assigned": frozenset({(TOPIC, 0)}),
         "epochs_ms": (),

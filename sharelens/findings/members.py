@@ -24,7 +24,7 @@ from sharelens.findings.thresholds import (
     LEAST_GROWTH,
     LOOP_MS,
     MINUTE_MS,
-    READDED,
+    REPEATS,
     SMALL_LAG,
     UNASSIGNED_MS,
     UNSTABLE_MS,
@@ -241,12 +241,12 @@ def initialising_stuck(signs: Signs, thresholds: Thresholds) -> Iterator[Finding
     """Share partitions that the coordinator initializes or deletes without an end."""
     for group in signs.coordination:
         since_ms = group.initialized_ms
-        for topic_id, partition in group.readded[:1]:
+        for topic_id, partition in group.repeated[:1]:
             row = {
                 "group_id": group.group_id, "topic_id": topic_id, "partition": partition,
-                "share_partitions": len(group.readded), "size": None, "since_ms": None,
+                "share_partitions": len(group.repeated), "size": None, "since_ms": None,
             }  # fmt: skip
-            text = f"{where(signs, row)} came into initialization {READDED} times or more in the last hour"
+            text = f"{where(signs, row)} came into initialization {REPEATS} times or more in the last hour"
             text += other_partitions(row)
             yield about_group(signs, row, severity=ERROR, kind="initialising_stuck", text=text, question="groups")
         if not group.initializing or since_ms is None:

@@ -78,7 +78,7 @@ class ShareCoordination:
 
     `changed_ms`: time of its newest record. `initializing`: (topic id, partition; -1: the whole topic) in status
     INITIALIZING or DELETING, with the time of the newest record of initializations (`initialized_ms`): they have been
-    so since then at least. `readded`: user partitions that came into initialization READDED times or more lately.
+    so since then at least. `repeated`: user partitions that came into initialization REPEATS times or more lately.
     `assigned`: user partitions that a member has. `initialized`: those that are initialized.
     """
 
@@ -87,7 +87,7 @@ class ShareCoordination:
     changed_ms: int
     initializing: Sequence[tuple[str, int, str]]
     initialized_ms: int | None
-    readded: Sequence[tuple[str, int]]
+    repeated: Sequence[tuple[str, int]]
     initialized: frozenset[tuple[str, int]]
     assigned: frozenset[tuple[str, int]]
     epochs_ms: Sequence[int]

@@ -31,7 +31,7 @@ BURST_MS, LEAST_BURST, BURST_SHARE, LARGE_BURST_SHARE = 5 * MINUTE_MS, 10, 0.05,
 FILLING_SHARE, FILLING_LOCKS = 0.8, 3
 LOOP_MS, EPOCHS_A_MINUTE = 5 * MINUTE_MS, 6
 RETENTION_SHARE = 0.8
-READDED = 3
+REPEATS = 3
 """So often in the last hour a share partition comes into initialization when its coordinator can't end it."""
 UNPRUNED_MS, UNPRUNED_BYTES = 15 * MINUTE_MS, 100 << 20
 """A state partition isn't pruned: the age of its oldest live snapshot (the coordinator writes one for a cold share

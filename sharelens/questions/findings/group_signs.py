@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.findings.signs import ShareCoordination
-from sharelens.findings.thresholds import LOOP_MS, READDED, RECENT_MS
+from sharelens.findings.thresholds import LOOP_MS, RECENT_MS, REPEATS
 from sharelens.groups.moment import ShareMoment
 from sharelens.groups.replay import GROUP, STATE_PARTITIONS, decoded, initialization_of
 from sharelens.groups.schemas import INITIALIZED, INITIALIZING
@@ -22,9 +22,9 @@ def share_coordination(
         records = records.filter(pc.field("timestamp_ms") <= as_of_ms)
     initialized_ms = _newest_ms(records.filter(pc.field("record_type") == STATE_PARTITIONS))
     epochs_ms = _epochs_ms(records, now_ms)
-    readded = _readded(records.filter(pc.field("timestamp_ms") >= now_ms - RECENT_MS))
+    repeated = _repeated(records.filter(pc.field("timestamp_ms") >= now_ms - RECENT_MS))
     return tuple(
-        _coordination(name, moment, initialized_ms.get(name), readded.get(name, ()), epochs_ms.get(name, ()))
+        _coordination(name, moment, initialized_ms.get(name), repeated.get(name, ()), epochs_ms.get(name, ()))
         for name, moment in moments.items()
         if not moment.group.is_deleted
     )
@@ -35,8 +35,8 @@ def _newest_ms(records: pa.Table) -> dict[str, int]:
     return dict(zip(newest.column("group_id").to_pylist(), newest.column("timestamp_ms_max").to_pylist(), strict=True))
 
 
-def _readded(records: pa.Table) -> dict[str, list[tuple[str, int]]]:
-    """By group the user partitions that came into initialization READDED times or more."""
+def _repeated(records: pa.Table) -> dict[str, list[tuple[str, int]]]:
+    """By group the user partitions that came into initialization REPEATS times or more."""
     rows = decoded(records.filter((pc.field("record_type") == STATE_PARTITIONS) & ~pc.field("is_tombstone")))
     counts: dict[str, Counter[tuple[str, int]]] = defaultdict(Counter)
     current: dict[str, set[tuple[str, int]]] = defaultdict(set)
@@ -46,7 +46,7 @@ def _readded(records: pa.Table) -> dict[str, list[tuple[str, int]]]:
         counts[row["group_id"]].update(initializing - current[row["group_id"]])
         current[row["group_id"]] = initializing
     return {
-        group: [place for place, count in sorted(counter.items()) if count >= READDED]
+        group: [place for place, count in sorted(counter.items()) if count >= REPEATS]
         for group, counter in counts.items()
     }
 
@@ -63,7 +63,7 @@ def _coordination(
     name: str,
     moment: ShareMoment,
     initialized_ms: int | None,
-    readded: Sequence[tuple[str, int]],
+    repeated: Sequence[tuple[str, int]],
     epochs_ms: Sequence[int],
 ) -> ShareCoordination:
     keys = moment.group.initialization or {}
@@ -73,7 +73,7 @@ def _coordination(
         changed_ms=moment.newest.timestamp_ms,
         initializing=[(key.topic_id, key.partition, key.status) for key in sorted(keys) if key.status != INITIALIZED],
         initialized_ms=initialized_ms,
-        readded=readded,
+        repeated=repeated,
         initialized=frozenset((key.topic_id, key.partition) for key in keys if key.status == INITIALIZED),
         assigned=frozenset(
             (topic_id, partition)

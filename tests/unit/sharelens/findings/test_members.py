@@ -150,7 +150,7 @@ def test_an_initialization_without_an_end_is_an_error() -> None:
 
 
 def test_an_initialization_that_begins_again_and_again_is_an_error() -> None:
-    group = coordination(readded=[(TOPIC, 0), (TOPIC, 1)])
+    group = coordination(repeated=[(TOPIC, 0), (TOPIC, 1)])
     (row,) = members.initialising_stuck(signs_with(coordination=[group]), THRESHOLDS)
     assert row.text == (
         "orders-0 came into initialization 3 times or more in the last hour, and 1 more share partition"

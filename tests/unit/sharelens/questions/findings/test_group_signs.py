@@ -35,11 +35,11 @@ def test_a_partition_that_comes_into_initialization_three_times_an_hour_is_noted
     begun, done = initialized(initializing=(4,)), initialized()
     entries = [begun, done, begun, done, begun]
     lately = [NOW_MS - HOUR_MS + number for number in range(5)]
-    assert coordination(*entries, times_ms=lately).readded == [("T", 4)]
-    assert coordination(*entries[2:], times_ms=lately[2:]).readded == []
+    assert coordination(*entries, times_ms=lately).repeated == [("T", 4)]
+    assert coordination(*entries[2:], times_ms=lately[2:]).repeated == []
     old = [NOW_MS - HOUR_MS - 1, *lately[1:]]
-    assert coordination(*entries, times_ms=old).readded == []
-    assert coordination(begun, begun, begun, times_ms=lately[:3]).readded == []
+    assert coordination(*entries, times_ms=old).repeated == []
+    assert coordination(begun, begun, begun, times_ms=lately[:3]).repeated == []
 
 
 def test_epochs_of_the_last_minutes_are_listed() -> None:
