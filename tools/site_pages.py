@@ -20,6 +20,7 @@ PAGES_OF_FILES = {
     "conf/README.md": "reference/conf/index.md",
     "conf/base/audit.yaml": "reference/conf/audit.md",
     "conf/base/dags.yaml": "reference/conf/dags.md",
+    "conf/base/findings.yaml": "reference/conf/findings.md",
     "conf/base/jobs.yaml": "reference/conf/jobs.md",
     "conf/base/quality.yaml": "reference/conf/quality.md",
     "conf/base/spark.yaml": "reference/conf/spark.md",

@@ -10,7 +10,7 @@ import pytest
 
 from sharelens.cli import main
 from sharelens.kafka_log.layout import scan_log_directory
-from sharelens.output import name_cell
+from sharelens.output import table_name
 from tests.datasets import KINDS, dataset, kinds_first, scenarios
 
 pytestmark = pytest.mark.usefixtures("evidence_opened_once")
@@ -242,7 +242,7 @@ def test_hostile_names_that_a_broker_accepted_stay_one_word_of_one_line(
     _, *rows, _ = capsys.readouterr().out.splitlines()
     assert all(line.isprintable() for line in rows)
     for group in groups:
-        assert any(line.startswith(name_cell(group) + " ") for line in rows), group
+        assert any(line.startswith(table_name(group) + " ") for line in rows), group
     for group in groups:
         assert main(["state", "--log-dir", logs, "--group", group, "--output", "json"]) == 0
         assert {row["group_id"] for row in json.loads(capsys.readouterr().out)} == {group}
