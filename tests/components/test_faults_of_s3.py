@@ -21,7 +21,7 @@ from tests.processes.s3_server import Fault, S3Server
 
 EXPIRED = "the credentials have expired; renew them"
 CUT = "the store's answer was cut off; run again"
-FIRST_RUN, RUN_WITHOUT_NEWS, QUESTION = 760, 210, 75
+FIRST_RUN, RUN_WITHOUT_NEWS, QUESTION = 780, 230, 75
 """Upper bounds of requests; docs/how-to/keep-a-lake-in-a-bucket.md says about how many there are."""
 
 

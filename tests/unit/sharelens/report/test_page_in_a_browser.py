@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from sharelens.source.request import Source
+from sharelens.source.request import CutChoice, Source
 from tests.datasets import dataset
 from tests.processes.browser import browser
 from tests.report_pages import HOSTILE, page, pinned_log
@@ -63,12 +63,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     sources = {
         "timeouts": Source(log_dirs=(str(dataset("timeouts") / "logs"),)),
         "dlq": Source(log_dirs=(str(dataset("dlq") / "logs"),)),
+        "dlq-later": Source(log_dirs=(str(dataset("dlq") / "logs"),)),
         "hostile": pinned_log(folder / "hostile-logs", HOSTILE),
     }
+    cuts = {"dlq-later": CutChoice(now_ms=1_795_317_959_212)}  # groups have been without members for a day
     written = {}
     for name, source in sources.items():
         written[name] = folder / f"{name}.html"
-        written[name].write_text(page(source, min_duration_ms=5000), encoding="utf-8")
+        written[name].write_text(page(source, min_duration_ms=5000, cut=cuts.get(name, CutChoice())), encoding="utf-8")
     return written
 
 
@@ -169,7 +171,7 @@ def test_paper_keeps_times_on_one_line_and_has_no_half_empty_rows(opened, files)
 
 
 def test_each_kind_of_event_has_a_lane_and_each_entry_its_proof(opened, files):
-    shown = show(opened, files["dlq"])
+    shown = show(opened, files["dlq-later"])
     band = shown.page.locator("#band-1 .wide svg")
     labels = band.locator("text").all_text_contents()
     assert {"stalls", "created", "archived", "dead letters", "member joined"} <= set(labels)
