@@ -1,7 +1,6 @@
 """Findings about the group of a row, and the words that they share."""
 
-from collections.abc import Mapping
-from typing import Any
+from itertools import chain
 
 from sharelens.findings.finding import Finding, Row
 from sharelens.findings.rule import Need
@@ -47,11 +46,12 @@ def about_group(
 
 def offsets_remedy(signs: Signs, group_id: str) -> str:
     """The remedy where the coordinator's log has no record of a group here: the same one for all such groups."""
-    unknown_groups = {group_id, *signs.lag.column("group_id").to_pylist()} - states_of_groups(signs).keys()
-    numbers = sorted({partition_for_group(each, OFFSETS_PARTITIONS) for each in unknown_groups})
-    if len(numbers) > PARTITIONS_NAMED:
-        return Need.COORDINATOR_LOG.remedy
-    return f"copy {', '.join(f'{OFFSETS_TOPIC}-{number}' for number in numbers)}"
+    numbers: set[int] = set()
+    for each in chain((group_id,), signs.groups_without_record):
+        numbers.add(partition_for_group(each, OFFSETS_PARTITIONS))
+        if len(numbers) > PARTITIONS_NAMED:
+            return Need.COORDINATOR_LOG.remedy
+    return f"copy {', '.join(f'{OFFSETS_TOPIC}-{number}' for number in sorted(numbers))}"
 
 
 def where(signs: Signs, row: Row) -> str:
@@ -81,8 +81,3 @@ def other_partitions(row: Row) -> str:
     """How many share partitions there are besides the one that the text names."""
     other_count = row["share_partitions"] - 1
     return f", and {counted(other_count, 'more share partition')}" if other_count else ""
-
-
-def states_of_groups(signs: Signs) -> Mapping[str, Mapping[str, Any]]:
-    """The rows of groups by id; empty without a record of the group coordinator."""
-    return {} if signs.groups is None else {row["group_id"]: row for row in signs.groups.to_pylist()}

@@ -1,14 +1,15 @@
 """Rules about the topics in which coordinators keep their state, by the metadata log."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from sharelens.findings.finding import ERROR, WARNING, Finding
 from sharelens.findings.rule import Need, Rule
-from sharelens.findings.signs import Signs
+from sharelens.findings.signs import Signs, UnprunedState
 from sharelens.findings.thresholds import UNPRUNED_BYTES, UNPRUNED_MS, UNSTABLE_MS, Thresholds
 from sharelens.output.wording import clock, counted, place
 from sharelens.parameters.times import lasted
-from sharelens.tables.missing import NO_STATE
+from sharelens.tables.missing import NO_STATE, MissingState
 
 
 def coordination_unwritable(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
@@ -39,20 +40,10 @@ def state_lost(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
         since_ms = initialized_ms.get(state.group_id)
         if state.reason != NO_STATE or since_ms is None or since_ms > until_ms:
             continue
-        topic = signs.names.get(state.topic_id)
-        at = place(topic, state.topic_id, state.partition)
-        yield Finding(
-            severity=ERROR,
-            kind="state_lost",
-            text=f"{at} is initialized since {clock(since_ms, signs.now_ms)} and has no state in state partition "
-            f"{state.state_partition}, which is whole here",
-            question="status",
-            group_id=state.group_id,
-            topic_id=state.topic_id,
-            topic=topic,
-            partition=state.partition,
-            share_partitions=1,
-            since_ms=since_ms,
+        text = f"{_at(signs, state)} is initialized since {clock(since_ms, signs.now_ms)} and has no state in state "
+        text += f"partition {state.state_partition}, which is whole here"
+        yield _of_state(
+            signs, state, severity=ERROR, kind="state_lost", text=text, question="status", since_ms=since_ms
         )
 
 
@@ -61,22 +52,28 @@ def state_not_pruned(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
     for state in signs.unpruned:
         if state.held_up_ms < UNPRUNED_MS or state.written_bytes < UNPRUNED_BYTES:
             continue
-        topic = signs.names.get(state.topic_id)
-        at = place(topic, state.topic_id, state.partition)
-        yield Finding(
-            severity=WARNING,
-            kind="state_not_pruned",
-            text=f"state partition {state.state_partition} can't be pruned from the snapshot of {at} on, "
-            f"{lasted(state.held_up_ms)} old: {state.written_bytes >> 20} MiB were written since",
-            question="cost",
-            options=("--state-partitions",),
-            group_id=state.group_id,
-            topic_id=state.topic_id,
-            topic=topic,
-            partition=state.partition,
-            share_partitions=1,
-            since_ms=state.since_ms,
-        )
+        text = f"state partition {state.state_partition} can't be pruned from the snapshot of {_at(signs, state)} on, "
+        text += f"{lasted(state.held_up_ms)} old: {state.written_bytes >> 20} MiB were written since"
+        yield _of_state(
+            signs, state, severity=WARNING, kind="state_not_pruned", text=text, question="cost",
+            options=("--state-partitions",), since_ms=state.since_ms,
+        )  # fmt: skip
+
+
+def _at(signs: Signs, state: MissingState | UnprunedState) -> str:
+    return place(signs.names.get(state.topic_id), state.topic_id, state.partition)
+
+
+def _of_state(signs: Signs, state: MissingState | UnprunedState, **values: Any) -> Finding:
+    """A finding about the state of one share partition."""
+    return Finding(
+        group_id=state.group_id,
+        topic_id=state.topic_id,
+        topic=signs.names.get(state.topic_id),
+        partition=state.partition,
+        share_partitions=1,
+        **values,
+    )
 
 
 RULES: Mapping[str, Rule] = {

@@ -1,6 +1,5 @@
 """Rules about the evidence: what is missing in it, or can't be read, so that rules about trouble can't judge."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from sharelens.findings.finding import ERROR, WARNING, Finding
@@ -9,6 +8,7 @@ from sharelens.findings.signs import Signs
 from sharelens.findings.thresholds import OLD_EVIDENCE_MS, Thresholds
 from sharelens.output.wording import counted, number
 from sharelens.parameters.times import lasted
+from sharelens.tables.cover import undecoded_reasons
 from sharelens.tables.missing import HELD_BACK, UNREADABLE
 from state_model.topics import STATE_TOPIC
 
@@ -30,10 +30,7 @@ def no_state_log(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
 
 def state_log_unreadable(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
     """A state log of which no record could be decoded."""
-    reasons: Counter[str] = Counter()
-    for part in signs.cover:
-        for undecoded in part.undecoded:
-            reasons[undecoded.detail or undecoded.reason] += undecoded.records
+    reasons = undecoded_reasons(signs.cover)
     if reasons and not signs.lag.num_rows and not signs.events.num_rows:
         ((detail, _),) = reasons.most_common(1)
         yield Finding(

@@ -10,7 +10,6 @@ from sharelens.groups.schemas import SHARE
 from state_model.columnar.schemas import column
 
 ERROR, WARNING, INFO = "error", "warning", "info"
-SEVERITIES = (ERROR, WARNING, INFO)
 IS_FOUND, NOT_JUDGED = "found", "not_judged"
 FINDING = pa.schema(
     [

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.findings.about import about_group, offsets_remedy, other_partitions, states_of_groups, where
+from sharelens.findings.about import about_group, offsets_remedy, other_partitions, where
 from sharelens.findings.finding import ERROR, INFO, WARNING, Finding, Row
 from sharelens.findings.group_rows import worst_of_groups
 from sharelens.findings.rule import Need, Rule
@@ -67,7 +67,7 @@ def state_deleted(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
     deleted = _events(signs, DELETION)
     live = set(zip(*(signs.lag.column(name).to_pylist() for name in ("group_id", "topic_id")), strict=True))
     live_names = {(group_id, signs.names.get(topic_id)) for group_id, topic_id in live}
-    groups = states_of_groups(signs)
+    groups = signs.groups_by_id
     for topic_id in deleted.column("topic_id").unique().to_pylist():
         for row in worst_of_groups(deleted.filter(pc.field("topic_id") == topic_id), NEWEST_FIRST):
             if (row["group_id"], topic_id) in live:

@@ -1,13 +1,13 @@
 """Rules about the members of share groups and the work that waits for them."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.findings.about import about_group, lag_text, offsets_remedy, other_partitions, states_of_groups, where
+from sharelens.findings.about import about_group, lag_text, offsets_remedy, other_partitions, where
 from sharelens.findings.finding import ERROR, INFO, WARNING, Finding, Row
 from sharelens.findings.group_rows import sums_of_groups, worst_of_groups
 from sharelens.findings.rule import Need, Rule
@@ -47,8 +47,7 @@ def work_of_groups(signs: Signs) -> list[dict[str, Any]]:
     """
     rows = signs.lag
     recounted = pc.is_null(rows.column("lag"))
-    work = pc.coalesce(rows.column("lag"), rows.column("lag_recounted"))
-    rows = rows.select(SHARE_PARTITION_KEY).append_column("work", work).append_column("recounted", recounted)
+    rows = rows.select(SHARE_PARTITION_KEY).append_column("work", _work(signs)).append_column("recounted", recounted)
     counted_again = rows.filter(pc.field("recounted") & (pc.field("work") > 0)).column("group_id").to_pylist()
     upper_bounds = set(counted_again)
     return [
@@ -61,16 +60,21 @@ def work_of_groups(signs: Signs) -> list[dict[str, Any]]:
     ]
 
 
+def _work(signs: Signs) -> pa.ChunkedArray:
+    """The lag of each share partition; counted again where Kafka's own count is unknown."""
+    return pc.coalesce(signs.lag.column("lag"), signs.lag.column("lag_recounted"))
+
+
 def no_members(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
     """Groups whose coordinator knows no member, with records to do; those of which that is unknown."""
-    groups, finished = states_of_groups(signs), _active_groups(signs)
-    for row in work_of_groups(signs):
+    groups, finished, works = signs.groups_by_id, _active_groups(signs), work_of_groups(signs)
+    for row in works:
         group = groups.get(row["group_id"])
         if group is None:
             yield _unknown_members(signs, row)
         elif group["state"] == EMPTY:
             yield _memberless(signs, row, group["last_change_ms"], row["group_id"] in finished)
-    for row in _unknown_work(signs):
+    for row in _unknown_work(signs, {row["group_id"] for row in works}):
         group = groups.get(row["group_id"])
         if group is not None and group["state"] == EMPTY:
             yield _unknown_lag(signs, row)
@@ -115,12 +119,10 @@ def _unknown_members(signs: Signs, row: Row) -> Finding:
     )
 
 
-def _unknown_work(signs: Signs) -> list[dict[str, Any]]:
-    """Groups of which no share partition has a known lag above 0, and of one at least it can't be counted."""
-    busy = {row["group_id"] for row in work_of_groups(signs)}
+def _unknown_work(signs: Signs, busy: Set[str]) -> list[dict[str, Any]]:
+    """Groups but the `busy` ones, which have a known lag above 0, of which a share partition's lag can't be counted."""
     is_started = pc.not_equal(pc.fill_null(signs.lag.column("unknown_reason"), ""), NO_START)
-    work = pc.coalesce(signs.lag.column("lag"), signs.lag.column("lag_recounted"))
-    rows = signs.lag.filter(pc.and_(is_started, pc.is_null(work)))
+    rows = signs.lag.filter(pc.and_(is_started, pc.is_null(_work(signs))))
     order = [(name, "ascending") for name in SHARE_PARTITION_KEY]
     return [row for row in worst_of_groups(rows, order) if row["group_id"] not in busy]
 
@@ -179,7 +181,7 @@ def lag_growing(signs: Signs, thresholds: Thresholds) -> list[Finding]:
     """
     if len(signs.samples) < 2 or signs.now_ms - signs.samples[0].at_ms < GROWTH_MS:
         return []
-    groups, lawful_growth = states_of_groups(signs), _lawful_growth(signs)
+    groups, lawful_growth = signs.groups_by_id, _lawful_growth(signs)
     rises, without_headers = _rises(signs), _groups_without_headers(signs)
     result = []
     for row in sums_of_groups(signs.lag, "lag"):
@@ -271,8 +273,7 @@ def _topic(signs: Signs, topic_id: str) -> str:
 
 def unassigned(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
     """User partitions with a lag that no member has, in groups with members."""
-    work = pc.coalesce(signs.lag.column("lag"), signs.lag.column("lag_recounted"))
-    behind = signs.lag.filter(pc.greater(work, 0))
+    behind = signs.lag.filter(pc.greater(_work(signs), 0))
     least_ms = thresholds.or_min_duration(UNASSIGNED_MS)
     for group in signs.coordination:
         if not group.members or signs.now_ms - group.changed_ms < least_ms:

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 
@@ -124,7 +126,7 @@ class UnprunedState:
     written_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Signs:
     """Tables of one cluster, of the share partitions that were selected.
 
@@ -172,3 +174,13 @@ class Signs:
     def now_ms(self) -> int:
         """Now (epoch ms)."""
         return self.now.ms
+
+    @cached_property
+    def groups_by_id(self) -> Mapping[str, Mapping[str, Any]]:
+        """The rows of groups; empty without a record of the group coordinator."""
+        return {} if self.groups is None else {row["group_id"]: row for row in self.groups.to_pylist()}
+
+    @cached_property
+    def groups_without_record(self) -> frozenset[str]:
+        """The groups with share partitions of which the group coordinator's log has no record here."""
+        return frozenset(self.lag.column("group_id").unique().to_pylist()) - self.groups_by_id.keys()

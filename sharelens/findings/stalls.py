@@ -6,7 +6,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.findings.about import about_group, offsets_remedy, other_partitions, states_of_groups, typed_topic, where
+from sharelens.findings.about import about_group, offsets_remedy, other_partitions, typed_topic, where
 from sharelens.findings.finding import ERROR, INFO, WARNING, Finding, Row
 from sharelens.findings.group_rows import worst_of_groups
 from sharelens.findings.rule import Need, Rule
@@ -42,7 +42,7 @@ def stuck(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
 
 def _result(signs: Signs, row: Row, thresholds: Thresholds) -> str | None:
     """Silence of a group without members is lawful; without its log nobody knows whether it has any."""
-    group = states_of_groups(signs).get(row["group_id"])
+    group = signs.groups_by_id.get(row["group_id"])
     limits, lasting_ms = thresholds.stall(row["group_id"]), row["duration_ms"]
     possible_ms = limits.possible_ms if signs.now.is_known else min(limits.possible_ms, LEAST_STALL_MS)
     if lasting_ms < possible_ms:

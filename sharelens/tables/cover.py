@@ -1,6 +1,7 @@
 """The extent of the evidence of each partition of an internal topic, and what is missing in it."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -13,6 +14,9 @@ class Undecoded(NamedTuple):
     reason: str
     detail: str
     records: int
+
+
+CONTROL_RECORD = "control_record"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,3 +94,13 @@ class GroupLogCover(NamedTuple):
     first_ms: int
     last_ms: int
     held_back: int
+
+
+def undecoded_reasons(cover: Iterable[StatePartitionCover]) -> Counter[str]:
+    """How many records of state logs could not be decoded, by reason; control records, which are none, do not count."""
+    counts: Counter[str] = Counter()
+    for part in cover:
+        for records in part.undecoded:
+            if records.reason != CONTROL_RECORD:
+                counts[records.detail or records.reason] += records.records
+    return counts

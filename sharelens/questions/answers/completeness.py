@@ -1,6 +1,5 @@
 """How complete an answer is: the closing line, warnings about the cut, refusals of cuts outside the evidence."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
@@ -12,7 +11,7 @@ from sharelens.output.terminal import visible
 from sharelens.output.wording import counted
 from sharelens.parameters.times import time_text
 from sharelens.source.request import CutChoice
-from sharelens.tables.cover import StatePartitionCover
+from sharelens.tables.cover import StatePartitionCover, undecoded_reasons
 from sharelens.tables.missing import LeftOut, MissingEvidence
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import fetched, read_group_records, read_share_partitions
@@ -21,7 +20,6 @@ from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 COMPLETE = "complete"
 INCOMPLETE, MISPLACED = "incomplete", "misplaced"
-CONTROL_RECORD = "control_record"
 LISTED = 10
 NO_RECORD = -1
 """--at-offset P:-1: none of the partition's records count, so its evidence does not matter."""
@@ -163,12 +161,9 @@ def undecoded_text(evidence: Tables, cover: Sequence[StatePartitionCover]) -> st
 
     Empty when there are none. A record type that is not known, which brokers skip as well, is no loss of theirs.
     """
-    undecoded = [records for part in cover for records in part.undecoded if records.reason != CONTROL_RECORD]
-    if not undecoded:
+    counts = undecoded_reasons(cover)
+    if not counts:
         return ""
-    counts: Counter[str] = Counter()
-    for records in undecoded:
-        counts[records.detail or records.reason] += records.records
     total = counts.total()
     ((detail, _),) = counts.most_common(1)
     if read_share_partitions(evidence).num_rows:
