@@ -57,8 +57,9 @@ def sums(rows: pa.Table, keys: list[str], column: str) -> Count:
     return {key: count for key, count in counts.items() if count}
 
 
-def sized(rows: pa.Table, first: str = "first_offset") -> pa.Table:
-    """The rows with `records`, the number of their offsets."""
+def sized(rows: pa.Table) -> pa.Table:
+    """The rows with `records`, the number of their offsets; answers call the first one `offset`."""
+    first = "offset" if "offset" in rows.schema.names else "first_offset"
     return rows.append_column("records", offset_counts(rows, first))
 
 
@@ -75,7 +76,7 @@ def named_numbers(line: str) -> Count:
 
 def given_up(rows: pa.Table) -> pa.Table:
     """The rows of records among POISON_RECORD rows; those near the limit have no cause."""
-    return sized(rows, "offset").filter(pc.field("cause") != "gap")
+    return sized(rows).filter(pc.field("cause") != "gap")
 
 
 def first_line(summary: str | None) -> str:
@@ -126,12 +127,12 @@ def of_questions(surfaces: Surfaces, evidence: Tables, place: str) -> None:
         f"poison of {place}",
         archived=sums(rows, ["group_id"], "records"),
         archived_by_cause=sums(rows, ["group_id", "cause"], "records"),
-        gaps=sums(sized(answer.table, "offset").filter(pc.field("cause") == "gap"), ["group_id"], "records"),
-        archived_totals=sums(sized(answer.table, "offset"), ["cause"], "records"),
+        gaps=sums(sized(answer.table).filter(pc.field("cause") == "gap"), ["group_id"], "records"),
+        archived_totals=sums(sized(answer.table), ["cause"], "records"),
     )
     surfaces.add(f"totals of poison of {place}", archived_totals=named_numbers(first_line(answer.summary)))
     answer = dlq.dlq(evidence, EVERY, NOW, EVER, settings)
-    rows = sized(answer.table, "offset")
+    rows = sized(answer.table)
     letters = ones(rows.filter(pc.is_valid(pc.field("dlq_offset"))))
     surfaces.add(
         f"dlq of {place}",
@@ -294,7 +295,7 @@ def of_folders(surfaces: Surfaces, evidence: Tables, place: str) -> None:
             for name in ("poison", "redelivered", "dlq", "lag", "life")
         }
     rows = given_up(tables["poison"])
-    letters = sized(tables["dlq"], "offset")
+    letters = sized(tables["dlq"])
     surfaces.add(
         f"evidence folders of {place}",
         archived=sums(rows, ["group_id"], "records"),
@@ -380,7 +381,7 @@ def of_sql(surfaces: Surfaces, lake: Cut) -> None:
 def of_tables(surfaces: Surfaces, lake: Cut) -> None:
     """What the gold tables hold; `frames` compute their rows."""
     given_up_rows, again = given_up(lake.scan("gold.poison_record")), sized(lake.scan("gold.redelivered_record"))
-    verdicts = sized(lake.scan("gold.dlq_reconciliation"), "offset")
+    verdicts = sized(lake.scan("gold.dlq_reconciliation"))
     attempts = lake.scan("gold.attempts").filter(pc.field("outcome") != "open")
     surfaces.add(
         "tables",

@@ -16,8 +16,9 @@ TARGET = Path(__file__).parent.parent / "docs" / "reference" / "tables.md"
 HEAD = """# Tables
 
 Written by `python -m tools.write_reference` from `sharelens/lake/tables.py`. Rows are sorted by the clustering
-columns in every
-file. Times are epoch milliseconds; a gold `…_time` column shows the same as a timestamp. What is dropped by age, and
+columns in every file. Views (`sharelens sql`, other engines) have the column `topic` beside every `topic_id`, and the
+names of columns from before [version 9](../how-to/upgrade.md#columns-with-new-names). Times are epoch milliseconds; a
+gold `…_time` column shows the same as a timestamp. What is dropped by age, and
 only when asked for: [keep the lake small](../how-to/keep-the-lake-small.md).
 """
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jobs.options import Fetch, RunOptions
     from jobs.summary import Summary
     from sharelens.configuration.settings import Settings
+    from sharelens.lake.lake import Lake
 
 LAKE = parameters(*lake("The lake to write; created if missing.", is_required=True))
 REBUILD = click.option(
@@ -94,7 +95,7 @@ def start(command: str, stages: tuple[str, ...], request: Request) -> None:
         keep_fresh(schedule, work)
         return
     summary = work.run()
-    work.tell(summary, {})
+    work.tell(summary, {"verdict": _verdict(options.lake, summary)} if command == "run" else {})
     if summary.withheld:
         refuse_closed(summary.gates)
 
@@ -105,6 +106,19 @@ def _run_once(options: "RunOptions", session: Callable[[], Any]) -> "Summary":
 
     with progress_bars() as progress:
         return run_pipeline(options, session, progress)
+
+
+def _verdict(lake: "Lake", summary: "Summary") -> str | None:
+    """The first line of the overview of the cut that the run published; None: it published none."""
+    if summary.run_id is None or summary.withheld:
+        return None
+    from sharelens.parameters.filters import KeyFilter
+    from sharelens.questions.findings.overview import headline
+    from sharelens.source.request import CutChoice, Source
+    from sharelens.tables.opening import open_evidence
+
+    with open_evidence(Source(lake=str(lake), cluster_id=summary.cluster_id)) as evidence:
+        return headline(evidence, KeyFilter(), CutChoice(), evidence.settings.groups)
 
 
 def _remove_fetched(options: "RunOptions") -> None:

@@ -130,10 +130,11 @@ def superseded_problems(lake: Lake, cluster_id: str, extents: Sequence[Extent]) 
             continue
         drop = set_aside(cluster_id, [extent])
         for row in lake.snapshot(BRONZE_LOG_RECORD).dataset().to_table(filter=drop).to_pylist():
-            problem = {name: row[name] for name in ("topic", "topic_id", "partition", "offset")} | {
+            problem = {name: row[name] for name in ("topic", "topic_id", "partition")} | {
                 "source_id": "",
                 "file": BRONZE_LOG_RECORD,
                 "position": row["offset"],
+                "first_offset": row["offset"],
                 "last_offset": row["offset"],
                 "reason": "superseded",
                 "detail": f"a copy with a higher leader epoch than {row['leader_epoch']} holds another record",

@@ -254,8 +254,8 @@ def taken_rows(
             taken_by_partition.setdefault((split.topic_id, split.partition), []).append(split)
     damage: dict[PartitionKey, list[Damage]] = {}
     for problem in (row for outcome in outcomes for row in outcome.problems.to_pylist()):
-        if problem["offset"] is not None and problem["last_offset"] is not None:
-            place = (problem["offset"], problem["last_offset"] + 1, problem["reason"])
+        if problem["first_offset"] is not None and problem["last_offset"] is not None:
+            place = (problem["first_offset"], problem["last_offset"] + 1, problem["reason"])
             damage.setdefault((problem["topic_id"], problem["partition"]), []).append(place)
     result = []
     extent_of = {(e.partition.topic_id, e.partition.partition, e.content): e for e in extents}

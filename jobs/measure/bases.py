@@ -61,7 +61,7 @@ class Bases:
         for layer in self.layers:
             edge = _Edge(layer, rows)
             if measure.rule is Rule.BY_RECORD_OFFSET:
-                rows = from_offsets(rows, measure, edge.first_offsets(measure))
+                rows = from_offsets(rows, edge.first_offsets())
             else:
                 rows = rows.filter(pa.array(~edge.stays(measure)))
         return rows
@@ -85,15 +85,15 @@ class _Edge:
         values: Ints = np.append(self._layer.column(name).to_numpy(), BELOW_ALL)[self._at]
         return values
 
-    def first_offsets(self, measure: Measure) -> Ints:
+    def first_offsets(self) -> Ints:
         """The offset at which each row of a life that was there begins at least; BELOW_ALL for others."""
-        old = ints(self._rows, str(measure.life), BELOW_ALL) <= self._of("lives_to_log_offset")
+        old = ints(self._rows, "life_log_offset", BELOW_ALL) <= self._of("lives_to_log_offset")
         return np.where(old, self._of("whole_from_offset"), BELOW_ALL)
 
     def stays(self, measure: Measure) -> Flags:
         """Whether each row is one that is never recomputed."""
         if measure.rule is Rule.BY_RECORD_OFFSET:
-            return ints(self._rows, "last_offset", ABOVE_ALL) < self.first_offsets(measure)
+            return ints(self._rows, "last_offset", ABOVE_ALL) < self.first_offsets()
         if measure.rule is Rule.BY_BLOCK:
             return ints(self._rows, "hour_ms", ABOVE_ALL) < self._of("hours_from_ms")
         if measure.rule is Rule.BY_MOMENT:
@@ -101,24 +101,24 @@ class _Edge:
         return ints(self._rows, "log_offset", ABOVE_ALL) < self._of(LOG_OFFSET_EDGES[measure.rule])
 
 
-def from_offsets(rows: pa.Table, measure: Measure, least: Ints) -> pa.Table:
+def from_offsets(rows: pa.Table, least: Ints) -> pa.Table:
     """Rows of a measure by record offset, each without its part below an offset; rows that lie below it are left out.
 
     `least`: the offset of each row.
     """
-    at = rows.schema.get_field_index(measure.first)
+    at = rows.schema.get_field_index("first_offset")
     first = np.maximum(rows.column(at).to_numpy(), least)
     reaches = rows.column("last_offset").to_numpy() >= least
     return rows.set_column(at, rows.schema.field(at), pa.array(first)).filter(pa.array(reaches))
 
 
-def not_across(edges: Ints, measure: Measure, rows: pa.Table, places: Places) -> Ints:
+def not_across(edges: Ints, rows: pa.Table, places: Places) -> Ints:
     """Record offsets by place, each moved down to the first offset of the lowest row of a measure that lies across it.
 
     A row moved an offset may have rows of other lives across it in turn.
     """
     at = places.of(rows)
-    first, last = (rows.column(str(name)).to_numpy() for name in (measure.first, "last_offset"))
+    first, last = (rows.column(name).to_numpy() for name in ("first_offset", "last_offset"))
     across = (at >= 0) & (last >= edges[at])
     return np.minimum(edges, places.lowest(at[across], first[across]))
 
@@ -204,8 +204,8 @@ def _whole_from(lake: Lake, topic: Mapping[str, str], topic_rows: pa.Table) -> I
     while True:
         before = lowest
         for measure in RANGES:
-            for rows in _rows_of_topic(lake, measure.table, topic, [*PLACE_KEY, str(measure.first), "last_offset"]):
-                lowest = not_across(lowest, measure, rows, places)
+            for rows in _rows_of_topic(lake, measure.table, topic, [*PLACE_KEY, "first_offset", "last_offset"]):
+                lowest = not_across(lowest, rows, places)
         if (lowest == before).all():
             return lowest
 

@@ -23,7 +23,7 @@ from sharelens.measures.catalog import OF_TABLE
 from sharelens.measures.dlq.causes import LIFE, with_letter_causes
 
 TABLE, STAGE = "gold.poison_record", "letter-causes"
-ROW_KEY = ["cluster_id", *LIFE, "offset"]
+ROW_KEY = ["cluster_id", *LIFE, "first_offset"]
 VALUES = [*ROW_KEY, "last_offset", "cause", "cause_source"]
 """The columns in which a row differs from the one that it replaces."""
 REPLACED = pa.schema([TABLES[TABLE].schema.field(name) for name in ROW_KEY])

@@ -175,11 +175,11 @@ class Reach:
 
     def _not_across(self, measure: Measure) -> Ints:
         """The reach, moved down so that no row of the table lies across it; rows of several lives overlap."""
-        inputs, columns = self.inputs, [*PLACE_KEY, str(measure.first), "last_offset"]
+        inputs, columns = self.inputs, [*PLACE_KEY, "first_offset", "last_offset"]
         result, moved = inputs.reach, not inputs.is_whole.all()
         while moved and (result < ABOVE_ALL).any():
             before, rows = result, inputs.rows_from(measure.table, columns, result)
-            result = not_across(before, measure, rows, inputs.places)
+            result = not_across(before, rows, inputs.places)
             moved = bool((result < before).any())
         return result
 

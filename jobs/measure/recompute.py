@@ -92,7 +92,7 @@ def _from(rows: pa.Table, measure: Measure, reach: Reach, since: Ints) -> pa.Tab
         return rows
     least = since[reach.inputs.places.of(rows)]
     if measure.rule is Rule.BY_RECORD_OFFSET:
-        return from_offsets(rows, measure, least)
+        return from_offsets(rows, least)
     return rows.filter(pa.array(order_of(rows, measure) >= least))
 
 

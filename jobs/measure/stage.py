@@ -49,8 +49,8 @@ IN_STEPS = tuple(name for name in STAGED if name != "lag")
 STEP, MOST_STEPS = "measure-step", 1 << 20
 """Transaction of a step before the last one of a run: run and step number in one."""
 COMPARED = {
-    *WHERE, *SHARE_PARTITION_KEY, "hour_ms",
-    *(column for measure in STAGED.values() for column in (measure.order, measure.life) if column),
+    *WHERE, *SHARE_PARTITION_KEY, "hour_ms", "life_log_offset",
+    *(measure.order for measure in STAGED.values() if measure.order),
 }  # fmt: skip
 """Columns by which a final row is kept or goes."""
 COMPARED_OPEN = {"cluster_id", *PLACE_KEY}

@@ -99,17 +99,16 @@ class Reading:
             if row["undecoded_reason"] is not None:
                 offset = row["log_offset"]
                 self.undecoded.append(offset)
-                self.problems.append(
-                    self._problem(row["undecoded_reason"], RECORDS, offset) | {"offset": offset, "last_offset": offset}
-                )
+                about = {"first_offset": offset, "last_offset": offset}
+                self.problems.append(self._problem(row["undecoded_reason"], RECORDS, offset) | about)
 
     def _note_problems(self, problems: pa.RecordBatch) -> None:
         """Keeps where and why; neither bytes nor details, which could repeat some."""
         for row in problems.to_pylist():
-            about = {name: row[name] for name in ("source_id", "offset", "last_offset")}
+            about = {name: row[name] for name in ("source_id", "first_offset", "last_offset")}
             self.problems.append(self._problem(row["reason"], row["file"], row["position"]) | about)
-            if row["offset"] is not None and row["last_offset"] is not None:
-                self.damage.append((row["offset"], row["last_offset"] + 1, row["reason"]))
+            if row["first_offset"] is not None and row["last_offset"] is not None:
+                self.damage.append((row["first_offset"], row["last_offset"] + 1, row["reason"]))
 
     def _problem(self, reason: str, file: str, position: int) -> Row:
         return {

@@ -36,7 +36,7 @@ FIRST_MS, LAST_MS = 1_262_304_000_000, 4_102_444_800_000  # 2010-01-01 and 2100-
 OURS_FROM_0 = (
     "partition", "state_partition", "log_offset", "offset", "base_offset", "from_offset", "end_offset_exclusive",
     "log_start_offset", "held_back", "unreadable_bytes", "record_count", "state_batch_count",
-    "valid_from_log_offset", "valid_to_log_offset", "life_log_offset", "life", "snapshot_log_offset",
+    "valid_from_log_offset", "valid_to_log_offset", "life_log_offset", "snapshot_log_offset",
     "finished_behind", "update_count_from_log",
     "dlq_partition", "dlq_offset", "record_bytes", "trailing_bytes",
 )  # fmt: skip
@@ -49,7 +49,7 @@ FROM_THE_BEGINNING = ((BRONZE_SETTING, "valid_from_ms"),)
 """Times of a table that are 0 for the beginning of a log."""
 NOT_AFTER = (
     ("first_offset", "last_offset", BLOCKING), ("base_offset", "offset", BLOCKING),
-    ("base_offset", "last_offset", BLOCKING), ("offset", "last_offset", BLOCKING),
+    ("base_offset", "last_offset", BLOCKING),
     ("from_offset", "end_offset_exclusive", BLOCKING), ("valid_from_log_offset", "valid_to_log_offset", BLOCKING),
     ("valid_from_ms", "valid_to_ms", BLOCKING), ("timestamp_ms", "log_time_ms", WARNING),
     ("life_log_offset", "valid_from_log_offset", BLOCKING), ("since_ms", "until_ms", WARNING),

@@ -45,7 +45,7 @@ def _undecodable(
     started_over = books.of_partitions(late, *QUARANTINE_KEY[1:])
     of_runs = pc.field("run_id") >= runs[0]
     chosen = in_partitions & (of_runs if started_over is None else of_runs | started_over)
-    quarantined = lake.snapshot(QUARANTINE).rows([*QUARANTINE_KEY, "offset", "file"], chosen)
+    quarantined = lake.snapshot(QUARANTINE).rows([*QUARANTINE_KEY, "first_offset", "file"], chosen)
     if quarantined.num_rows == 0:
         return {}
     return losses_of_undecodable(lambda: lake.snapshot(DECODED_FROM).dataset(), quarantined)

@@ -4,7 +4,7 @@
 -- param: group text = null; only this group
 SELECT
   p.cluster_id, p.group_id, p.topic, p.topic_id, p.cause,
-  CAST(sum(p.last_offset - p.offset + 1) AS BIGINT) AS records,
+  CAST(sum(p.last_offset - p.first_offset + 1) AS BIGINT) AS records,
   max(p.delivery_count) AS most_deliveries,
   min(p.first_outcome_time) AS first_outcome_time,
   max(p.last_outcome_time) AS last_outcome_time

@@ -30,6 +30,7 @@ from sharelens.lake.lake import Lake
 from sharelens.lake.parquet import DataFile, ParquetSink, partition_values, statistics
 from sharelens.lake.scan import UPGRADE, UPGRADE_COMPLETE
 from sharelens.lake.tables import TABLES
+from sharelens.lake.view_columns import OLD_NAMES
 from state_model.topics import UNKNOWN_CLUSTER
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def _carry(lake: Lake, new: Lake, needs: list[Need]) -> None:
         }
         if need.table == publish.PUBLICATION:
             files = _publications(lake, new)
-        elif need.kind is Kind.REWRITTEN:
+        elif need.kind is Kind.REWRITTEN or (need.readable and need.is_renamed):
             files = _rewritten(lake, new, need.table)
         elif need.readable:
             files = [_linked(lake, new, need.table, path) for path in _paths(lake, need.table)]
@@ -180,14 +181,23 @@ def _linked(lake: Lake, new: Lake, name: str, path: str) -> DataFile:
 
 
 def _rewritten(lake: Lake, new: Lake, name: str) -> list[DataFile]:
-    """New files with all rows in the columns of this version, in their order."""
+    """New files with all rows, in their order, in the columns of this version, under their names of this version."""
     table, filled = TABLES[name], FILLED.get(name, {})
-    columns = [column.name for column in table.schema if column.name not in filled]
-    with ParquetSink(new, table, constants=filled) as sink:
-        for fragment in lake.snapshot(name, any_schema=True).dataset().get_fragments():
-            for batch in fragment.to_batches(schema=table.schema, columns=columns, batch_size=BATCH_ROWS):
-                sink.write(pa.Table.from_batches([batch]))
-    return sink.files
+    old_names = {new_name: old for old, new_name in OLD_NAMES.get(name, {}).items()}
+    files: list[DataFile] = []
+    for fragment in lake.snapshot(name, any_schema=True).dataset().get_fragments():
+        values = partition_values(fragment.path)
+        columns = {
+            old_names.get(field.name, field.name): field.name
+            for field in table.schema
+            if field.name not in filled and field.name not in values
+        }
+        schema = pa.schema([table.schema.field(new_name).with_name(old) for old, new_name in columns.items()])
+        with ParquetSink(new, table, constants=filled, partition_values=values) as sink:
+            for batch in fragment.to_batches(schema=schema, columns=list(columns), batch_size=BATCH_ROWS):
+                sink.write(pa.Table.from_batches([batch]).rename_columns(list(columns.values())))
+        files += sink.files
+    return files
 
 
 def _publications(lake: Lake, new: Lake) -> list[DataFile]:

@@ -16,6 +16,7 @@ from sharelens.lake.errors import LakeVersionError
 from sharelens.lake.lake import Lake
 from sharelens.lake.snapshot import Snapshot
 from sharelens.lake.tables import SCHEMA_VERSION, TABLES, Table
+from sharelens.lake.view_columns import OLD_NAMES
 
 STAGES = ("decode", "replay", "measure", "audit")
 REPLAYED = ("gold.share_partition_state", "gold.share_partition_history", "gold.delivery_history")
@@ -41,6 +42,7 @@ class Kind(StrEnum):
     UNCHANGED = "nothing"
     VERSION = "new version number"
     COLUMNS = "new columns, empty in old rows"
+    RENAMED = "renamed columns"
     REWRITTEN = "rewritten"
     DERIVED = "derived anew"
     CREATED = "created"
@@ -51,7 +53,7 @@ class Need:
     """The work on one table.
 
     `written`: its schema version (None: there is no such table); `detail`: which columns; `readable`: its rows can be
-    read under the schema of this version.
+    read under the schema of this version, once columns have its names; `is_renamed`: some have older ones (OLD_NAMES).
     """
 
     table: str
@@ -59,6 +61,7 @@ class Need:
     kind: Kind
     detail: str = ""
     readable: bool = True
+    is_renamed: bool = False
     rows: int = 0
     size_bytes: int = 0
 
@@ -112,29 +115,35 @@ def _opened(lake: Lake, name: str) -> Snapshot | None:
 def _need(lake: Lake, table: Table, opened: Snapshot | None) -> Need:
     if opened is None:
         return Need(table=table.name, written=None, kind=Kind.CREATED)
-    kind, detail, readable = _difference(lake, table, opened.schema_version)
+    columns = _columns(lake.handle(table.name).schema().to_json())
+    renamed = {old: new for old, new in OLD_NAMES.get(table.name, {}).items() if old in columns}
+    present = {renamed.get(name, name): column for name, column in columns.items()}
+    kind, detail, readable = _difference(lake, table, opened.schema_version, present)
+    if renamed and kind in (Kind.UNCHANGED, Kind.VERSION):
+        kind = Kind.RENAMED
     return Need(
         table=table.name,
         written=opened.schema_version,
         kind=kind,
-        detail=detail,
+        detail="; ".join([*filter(None, [detail]), *(f"renames {old} to {new}" for old, new in renamed.items())]),
         readable=readable,
+        is_renamed=bool(renamed),
         rows=0 if kind is Kind.UNCHANGED else opened.record_count,
         size_bytes=0 if kind is Kind.UNCHANGED else opened.size_bytes,
     )
 
 
-def _difference(lake: Lake, table: Table, written: int) -> tuple[Kind, str, bool]:
+def _difference(lake: Lake, table: Table, written: int, present: dict[str, tuple[str, bool]]) -> tuple[Kind, str, bool]:
     """The kind of work from the table's columns to those of this version, its text, and whether its rows are readable.
 
     A column that rows lack may be null in tables that are not derived; derived tables are derived again, with values.
+    `present`: the table's columns under their names of this version.
     """
-    handle = lake.handle(table.name)
-    present, declared = _columns(handle.schema().to_json()), _declared_columns(table)
+    declared = _declared_columns(table)
     added = [name for name in declared if name not in present]
     dropped = [name for name in present if name not in declared]
     changed = [name for name in declared if name in present and not _holds(declared[name], present[name])]
-    moved = tuple(handle.metadata().partition_columns) != table.partition_by
+    moved = tuple(lake.handle(table.name).metadata().partition_columns) != table.partition_by
     detail = _change_text(adds=added, drops=dropped, changes=changed, partitions=table.partition_by if moved else ())
     needed = [name for name in added if not declared[name][1]]
     readable = not (dropped or changed or moved or needed)

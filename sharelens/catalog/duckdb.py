@@ -10,9 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from sharelens.catalog.views import AS_OF, MOMENT, NOW, View, as_of_condition, literal, quoted, type_name
+from sharelens.catalog.views import AS_OF, MOMENT, NOW, View, as_of_condition, literal, type_name
 from sharelens.lake.snapshot import Snapshot
-from sharelens.lake.tables import TIME
+from sharelens.lake.tables import TABLES, TIME, Table
+from sharelens.lake.view_columns import NAMES, quoted, view_query
 from state_model.columnar.schemas import comment
 
 TYPES = {
@@ -44,39 +45,47 @@ def statements(views: Sequence[View], run: int) -> Iterator[str]:
 def _view(view: View, suffix: str, query: str, run: int) -> Iterator[str]:
     yield f"CREATE OR REPLACE VIEW {view.qualified}{suffix} AS {query}"
     yield f"COMMENT ON VIEW {view.qualified}{suffix} IS {literal(f'{view.table.comment}; cut of run {run}')}"
-    for field in view.table.schema:
+    for field in view.schema:
         yield f"COMMENT ON COLUMN {view.qualified}{suffix}.{quoted(field.name)} IS {literal(comment(field))}"
 
 
 def _rows(view: View) -> str:
-    names = ", ".join(quoted(field.name) for field in view.table.schema)
     if view.snapshot is None or not view.snapshot.files:
-        columns = ", ".join(f"CAST(NULL AS {_type(field.type)}) AS {quoted(field.name)}" for field in view.table.schema)
-        return f"SELECT {columns} WHERE false"
+        return f"{_no_rows(view.schema)} WHERE false"
     where = "" if view.condition is None else f"\nWHERE {view.condition}"
-    parts = "\nUNION ALL BY NAME\n".join(_of_partition(view, *part) for part in _partitions(view, view.snapshot))
-    return f"SELECT {names}\nFROM (\n{parts}\n){where}"
+    rows = f"(\n{_of_files(view.table, view.snapshot)}{where}\n)"
+    return view_query(view.table, rows, _name_rows(view.names))
 
 
-def _partitions(view: View, snapshot: Snapshot) -> list[tuple[tuple[str, ...], list[str]]]:
-    """The files by their partition values, as SQL: those columns are not in the files."""
+def _name_rows(names: Snapshot | None) -> str:
+    table = TABLES[NAMES]
+    if names is None or not names.files:
+        return f"({_no_rows(table.schema)} WHERE false)"
+    return f"(\n{_of_files(table, names)}\n)"
+
+
+def _no_rows(schema: pa.Schema) -> str:
+    return "SELECT " + ", ".join(f"CAST(NULL AS {_type(field.type)}) AS {quoted(field.name)}" for field in schema)
+
+
+def _of_files(table: Table, snapshot: Snapshot) -> str:
+    """The rows of the files; partition values are columns."""
     files: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for file in snapshot.files:
         path = os.path.join(snapshot.storage.root, str(file["path"]))
-        files[tuple(_value(view, file, name) for name in view.table.partition_by)].append(path)
-    return sorted(files.items())
+        files[tuple(_value(table, file, name) for name in table.partition_by)].append(path)
+    parts = "\nUNION ALL BY NAME\n".join(_of_partition(table, *part) for part in sorted(files.items()))
+    return f"FROM (\n{parts}\n)"
 
 
-def _value(view: View, file: Mapping[str, Any], name: str) -> str:
+def _value(table: Table, file: Mapping[str, Any], name: str) -> str:
     value = file[f"partition.{name}"]
     text = str(value).lower() if isinstance(value, bool) else str(value)
-    return f"CAST({literal(text)} AS {_type(view.table.schema.field(name).type)})"
+    return f"CAST({literal(text)} AS {_type(table.schema.field(name).type)})"
 
 
-def _of_partition(view: View, values: Sequence[str], paths: Sequence[str]) -> str:
-    constants = "".join(
-        f", {value} AS {quoted(name)}" for name, value in zip(view.table.partition_by, values, strict=True)
-    )
+def _of_partition(table: Table, values: Sequence[str], paths: Sequence[str]) -> str:
+    constants = "".join(f", {value} AS {quoted(name)}" for name, value in zip(table.partition_by, values, strict=True))
     listed = ",\n  ".join(map(literal, paths))
     return f"SELECT *{constants}\nFROM read_parquet([\n  {listed}\n], hive_partitioning = false)"
 

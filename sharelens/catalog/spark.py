@@ -2,7 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+import pyarrow as pa
+
 from sharelens.catalog.views import AS_OF, MOMENT, NOW, View, as_of_condition
+from sharelens.lake.snapshot import Snapshot
+from sharelens.lake.tables import TABLES
+from sharelens.lake.view_columns import NAMES, view_query
 from sharelens.questions.queries.definitions import spark_type, text_literal
 from state_model.columnar.schemas import comment
 
@@ -25,7 +30,7 @@ def statements(views: Sequence[View], run: int) -> Iterator[str]:
 
 
 def _view(view: View, suffix: str, query: str, run: int) -> str:
-    columns = ",\n".join(f"  `{field.name}` COMMENT {text_literal(comment(field))}" for field in view.table.schema)
+    columns = ",\n".join(f"  `{field.name}` COMMENT {text_literal(comment(field))}" for field in view.schema)
     meaning = view.table.comment + ("; the rows that are valid at the end of the cut" if suffix == NOW else "")
     return (
         f"CREATE OR REPLACE VIEW {view.qualified}{suffix} (\n{columns}\n)\nCOMMENT {text_literal(meaning)}\n"
@@ -35,19 +40,32 @@ def _view(view: View, suffix: str, query: str, run: int) -> str:
 
 def _rows(view: View) -> str:
     if view.snapshot is None:
-        columns = ", ".join(f"CAST(NULL AS {spark_type(field.type)}) AS `{field.name}`" for field in view.table.schema)
-        return f"SELECT {columns} WHERE false"
-    path = view.snapshot.storage.root.replace("`", "``")
-    where = "" if view.condition is None else f"\nWHERE {view.condition}"
-    return f"{_selected(view)}\nFROM delta.`{path}` VERSION AS OF {view.snapshot.version}{where}"
+        return f"{_no_rows(view.schema)} WHERE false"
+    where = "" if view.condition is None else f" WHERE {view.condition}"
+    rows = f"(SELECT * FROM {_version(view.snapshot)}{where})"  # noqa: S608  # our own names
+    name_rows = f"({_no_rows(TABLES[NAMES].schema)} WHERE false)" if view.names is None else _version(view.names)
+    return view_query(view.table, rows, name_rows, _quoted)
+
+
+def _version(snapshot: Snapshot) -> str:
+    path = snapshot.storage.root.replace("`", "``")
+    return f"delta.`{path}` VERSION AS OF {snapshot.version}"
+
+
+def _no_rows(schema: pa.Schema) -> str:
+    return "SELECT " + ", ".join(f"CAST(NULL AS {spark_type(field.type)}) AS `{field.name}`" for field in schema)
+
+
+def _quoted(name: str) -> str:
+    return f"`{name}`"
 
 
 def _selected(view: View) -> str:
-    return "SELECT " + ", ".join(f"`{field.name}`" for field in view.table.schema)
+    return "SELECT " + ", ".join(f"`{field.name}`" for field in view.schema)
 
 
 def _function(view: View) -> str:
-    columns = ", ".join(f"`{field.name}` {spark_type(field.type)}" for field in view.table.schema)
+    columns = ", ".join(f"`{field.name}` {spark_type(field.type)}" for field in view.schema)
     where = as_of_condition(f"unix_millis({view.name}{AS_OF}.{MOMENT})")
     meaning = f"{view.table.comment}; the rows that are valid at the moment"
     return (

@@ -4,8 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from sharelens.catalog.views import NOW, View, literal, quoted, type_name
-from sharelens.lake.tables import TIME
+from sharelens.catalog.views import NOW, View, literal, type_name
+from sharelens.lake.snapshot import Snapshot
+from sharelens.lake.tables import TABLES, TIME
+from sharelens.lake.view_columns import NAMES, quoted, view_query
 
 DELTA = "_delta"
 """Behind the name of a table that the connector reads at its newest version; the views read it at the cut's."""
@@ -28,15 +30,16 @@ HEADER = """-- Run it with: trino --catalog CATALOG --file FILE
 
 def statements(views: Sequence[View], run: int) -> Iterator[str]:
     """Statements in the order to run them."""
-    for schema in dict.fromkeys(view.schema_name for view in views):
+    registered: set[str] = set()
+    schemas = [name for view in views for name in [view.schema_name, *([f"{view.prefix}silver"] if view.names else [])]]
+    for schema in dict.fromkeys(schemas):
         yield f"CREATE SCHEMA IF NOT EXISTS {schema}"
     for view in views:
-        if view.snapshot is not None:
-            place = literal(f"file://{view.snapshot.storage.root}")
-            yield (
-                f"CALL system.register_table(schema_name => {literal(view.schema_name)}, "
-                f"table_name => {literal(view.name + DELTA)}, table_location => {place})"
-            )
+        tables = {view.table.name: view.snapshot, NAMES: view.names}
+        for name, snapshot in tables.items():
+            if snapshot is not None and name not in registered:
+                registered.add(name)
+                yield _registration(view.prefix, name, snapshot)
         yield _view(view, "", _rows(view), run)
         if view.is_history:
             yield _view(view, NOW, f"{_selected(view)}\nFROM {view.qualified}\nWHERE {view.now_condition}", run)
@@ -47,16 +50,35 @@ def _view(view: View, suffix: str, query: str, run: int) -> str:
     return f"CREATE OR REPLACE VIEW {view.qualified}{suffix}\nCOMMENT {meaning}\nAS {query}"
 
 
+def _registration(prefix: str, name: str, snapshot: Snapshot) -> str:
+    layer, _, short = name.partition(".")
+    place = literal(f"file://{snapshot.storage.root}")
+    return (
+        f"CALL system.register_table(schema_name => {literal(prefix + layer)}, "
+        f"table_name => {literal(short + DELTA)}, table_location => {place})"
+    )
+
+
 def _rows(view: View) -> str:
     if view.snapshot is None:
-        columns = ", ".join(f"CAST(NULL AS {_type(field.type)}) AS {quoted(field.name)}" for field in view.table.schema)
-        return f"SELECT {columns} WHERE false"
-    where = "" if view.condition is None else f"\nWHERE {view.condition}"
-    return f"{_selected(view)}\nFROM {view.qualified}{DELTA} FOR VERSION AS OF {view.snapshot.version}{where}"
+        return f"{_no_rows(view.schema)} WHERE false"
+    where = "" if view.condition is None else f" WHERE {view.condition}"
+    rows = f"(SELECT * FROM {view.qualified}{DELTA} FOR VERSION AS OF {view.snapshot.version}{where})"  # noqa: S608
+    names = view.names
+    name_rows = (
+        f"({_no_rows(TABLES[NAMES].schema)} WHERE false)"
+        if names is None
+        else f"{view.prefix}{NAMES}{DELTA} FOR VERSION AS OF {names.version}"
+    )
+    return view_query(view.table, rows, name_rows)
+
+
+def _no_rows(schema: pa.Schema) -> str:
+    return "SELECT " + ", ".join(f"CAST(NULL AS {_type(field.type)}) AS {quoted(field.name)}" for field in schema)
 
 
 def _selected(view: View) -> str:
-    return "SELECT " + ", ".join(quoted(field.name) for field in view.table.schema)
+    return "SELECT " + ", ".join(quoted(field.name) for field in view.schema)
 
 
 def _type(kind: pa.DataType) -> str:

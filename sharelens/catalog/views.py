@@ -9,6 +9,7 @@ from sharelens.lake.gates import RESULTS
 from sharelens.lake.scan import PUBLICATION, Cut
 from sharelens.lake.snapshot import Snapshot
 from sharelens.lake.tables import TABLES, Table
+from sharelens.lake.view_columns import NAMED_TABLES, NAMES, view_schema
 from sharelens.questions.queries.definitions import table_named
 from state_model.errors import UsageError
 
@@ -23,13 +24,20 @@ class View:
     """A table as other engines see it.
 
     `snapshot`: the version to read; None: the cut has no such table, so the view has no rows.
-    `newest_run`: the largest run_id of its rows; None: all rows.
+    `newest_run`: the largest run_id of its rows; None: all rows. `names`: of silver.name, where the view has a column
+    `topic` that the table lacks; None: the cut has no names.
     """
 
     table: Table
     prefix: str
     snapshot: Snapshot | None
     newest_run: int | None = None
+    names: Snapshot | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns."""
+        return view_schema(self.table)
 
     @property
     def schema_name(self) -> str:
@@ -89,7 +97,8 @@ def _view(lake: Cut, table: Table, prefix: str) -> View:
     if snapshot is None and table.name in (PUBLICATION, RESULTS) and lake.lake.exists(table.name):
         snapshot = lake.lake.snapshot(table.name)
         newest_run = int(str(lake.publication["run_id"])) if table.name == PUBLICATION else None
-    return View(table=table, prefix=prefix, snapshot=snapshot, newest_run=newest_run)
+    names = lake.snapshot(NAMES) if table.name in NAMED_TABLES else None
+    return View(table=table, prefix=prefix, snapshot=snapshot, newest_run=newest_run, names=names)
 
 
 def as_of_condition(moment_ms: str) -> str:
@@ -119,8 +128,3 @@ def type_name(kind: pa.DataType, names: Mapping[pa.DataType, str], array: str, s
 def literal(text: str) -> str:
     """A string literal of standard SQL."""
     return "'" + text.replace("'", "''") + "'"
-
-
-def quoted(name: str) -> str:
-    """An identifier of standard SQL."""
-    return '"' + name.replace('"', '""') + '"'

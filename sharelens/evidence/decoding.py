@@ -111,7 +111,7 @@ def problem_rows(problems: pa.Table) -> pa.Table:
         "partition": problems.column("state_partition"),
         "file": pa.repeat(DECODED_FROM, count),
         "position": problems.column("log_offset"),
-        "offset": problems.column("log_offset"),
+        "first_offset": problems.column("log_offset"),
         "last_offset": problems.column("log_offset"),
         "reason": problems.column("reason"),
         "detail": problems.column("detail"),

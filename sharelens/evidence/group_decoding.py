@@ -255,7 +255,7 @@ def _problem(row: dict[str, Any], reason: str, detail: str) -> dict[str, Any]:
         "partition": row["partition"],
         "file": DECODED_FROM,
         "position": row["offset"],
-        "offset": row["offset"],
+        "first_offset": row["offset"],
         "last_offset": row["offset"],
         "reason": reason,
         "detail": detail,

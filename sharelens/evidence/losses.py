@@ -97,7 +97,7 @@ def losses_of_undecodable(
     Args:
         log_records: opens bronze.log_record, where the records are looked up; None: there is no such table, so no loss.
             It is called only if there is a record to look up.
-        quarantined: rows with QUARANTINE_KEY, offset and file, in any order.
+        quarantined: rows with QUARANTINE_KEY, first_offset and file, in any order.
     """
     rows = quarantined.filter(pc.field("file") == DECODED_FROM)
     bronze = log_records() if rows.num_rows else None
@@ -106,8 +106,8 @@ def losses_of_undecodable(
     from sharelens.evidence.decoding import decode_rows  # loads kernels, which most questions do not need
 
     offsets: dict[LogPartitionKey, list[int]] = {}
-    for row in rows.select([*QUARANTINE_KEY, "offset"]).to_pylist():
-        offsets.setdefault((row["cluster_id"], row["topic_id"], row["partition"]), []).append(row["offset"])
+    for row in rows.select([*QUARANTINE_KEY, "first_offset"]).to_pylist():
+        offsets.setdefault((row["cluster_id"], row["topic_id"], row["partition"]), []).append(row["first_offset"])
     losses = {}
     for key, numbers in offsets.items():
         condition = pc.field("offset").isin(numbers)

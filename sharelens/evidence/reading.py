@@ -76,9 +76,9 @@ class Reading:
     def take(self, records: pa.RecordBatch, problems: pa.RecordBatch) -> Ints:
         """Takes a chunk (LOG_RECORD rows that follow the chunk before, PROBLEM rows); the log time of its records."""
         self.reasons.update(problems.column("reason").to_pylist())
-        for row in problems.select(["offset", "last_offset", "reason"]).to_pylist():
-            if row["offset"] is not None and row["last_offset"] is not None:
-                self._damages.append((row["offset"], row["last_offset"] + 1, row["reason"]))
+        for row in problems.select(["first_offset", "last_offset", "reason"]).to_pylist():
+            if row["first_offset"] is not None and row["last_offset"] is not None:
+                self._damages.append((row["first_offset"], row["last_offset"] + 1, row["reason"]))
         before_ms = NO_LOG_TIME if self.last_ms is None else self.last_ms
         times = log_times(records.column("timestamp_ms").to_numpy(), before_ms)
         if len(times) == 0:

@@ -21,12 +21,23 @@ from sharelens.evidence.schemas import DECODED_FROM
 from sharelens.kafka_log.reader import Chunk
 from sharelens.kafka_log.schemas import LOG_RECORD, PROBLEM
 from sharelens.lake.slices import BRONZE, EVERY_RUN, Slice, read_unit, slices, units
+from sharelens.questions.answers.shape import FIRST_OFFSET_NAMES, in_answer
 from sharelens.tables.lakes.published import PublishedLake
 from sharelens.tables.logs.directories import LogDirectories
 from sharelens.tables.port import Tables
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
-PROBLEM_COLUMNS = ("topic", "topic_id", "partition", "file", "position", "offset", "last_offset", "reason", "detail")
+PROBLEM_COLUMNS = (
+    "topic",
+    "topic_id",
+    "partition",
+    "file",
+    "position",
+    "first_offset",
+    "last_offset",
+    "reason",
+    "detail",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +190,7 @@ def undecodable(records: pa.Table, times: Ints, group_id: str) -> pa.Table:
 def without_source(problems: pa.Table) -> list[dict[str, Any]]:
     """PROBLEM rows without what depends on where a copy lies: of the file its name alone, null for a decoded record."""
     rows = []
-    for row in problems.select([*PROBLEM_COLUMNS, "bytes"]).to_pylist():
+    for row in in_answer(problems.select([*PROBLEM_COLUMNS, "bytes"]), FIRST_OFFSET_NAMES).to_pylist():
         if row["file"] == DECODED_FROM:
             row |= {"file": None, "position": None}
         else:

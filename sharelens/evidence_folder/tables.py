@@ -9,7 +9,9 @@ from sharelens.evidence_folder import schemas
 from sharelens.groups.schemas import GROUP_HISTORY, MEMBER_HISTORY, STREAMS_REBALANCE, TASK_HISTORY
 from sharelens.groups.summary import GROUPS
 from sharelens.measures import schemas as measured
-from sharelens.measures.dlq.schemas import DLQ_RECONCILIATION
+from sharelens.questions import redelivered
+from sharelens.questions.dead_letters import columns as letter_columns
+from sharelens.questions.dead_letters import poison
 from state_model.audit.columnar.finding_schema import FINDING
 from state_model.columnar.schemas import COMPLETENESS, DELIVERY_HISTORY, PLACED_STATE, SHARE_PARTITION_HISTORY, column
 
@@ -119,13 +121,13 @@ TABLES = (
         name="poison",
         one_row="a range of record offsets archived in the window, near the delivery limit, or archived as a gap",
         order=_EVERY,
-        schemas=(measured.POISON_RECORD,),
+        schemas=(poison.LAYOUT.schema,),
     ),
     ContentTable(
         name="dlq",
         one_row="a dead letter of the window against the archived records: matched, missing, duplicate, …",
         order=_EVERY,
-        schemas=(DLQ_RECONCILIATION,),
+        schemas=(letter_columns.LAYOUT.schema,),
     ),
     ContentTable(
         name="dead_letter",
@@ -137,7 +139,7 @@ TABLES = (
         name="redelivered",
         one_row="a range of record offsets that was delivered more than once, its newest outcome in the window",
         order=_EVERY,
-        schemas=(measured.REDELIVERED,),
+        schemas=(redelivered.LAYOUT.schema,),
     ),
     ContentTable(
         name="life",

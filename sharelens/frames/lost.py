@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _PROBLEM_RANGE = pa.schema(
-    [PROBLEM.field(name) for name in ("topic", *LOG_PARTITION_KEY, "offset", "last_offset", "reason")]
+    [PROBLEM.field(name) for name in ("topic", *LOG_PARTITION_KEY, "first_offset", "last_offset", "reason")]
 )
 
 
@@ -112,13 +112,13 @@ def _with_reasons(missing: "DataFrame", starts: "DataFrame", problems: "DataFram
         ends = ends.groupBy(*LOG_PARTITION_KEY, "below", "end").agg(F.max("last_offset").alias("last_offset"))
         behind = ends.select(*LOG_PARTITION_KEY, (F.col("end") + 1).alias("first_offset"), "last_offset", "below")
         damage = ranges.groupBy(*LOG_PARTITION_KEY).agg(
-            F.array_sort(F.collect_list(F.struct("offset", "last_offset", "reason"))).alias("damage")
+            F.array_sort(F.collect_list(F.struct("first_offset", "last_offset", "reason"))).alias("damage")
         )
         missing = missing.unionByName(behind).join(F.broadcast(damage), LOG_PARTITION_KEY, "left")
         touching = F.filter(
             "damage",
             lambda damaged: (
-                (damaged["offset"] <= F.col("last_offset")) & (damaged["last_offset"] >= F.col("first_offset"))
+                (damaged["first_offset"] <= F.col("last_offset")) & (damaged["last_offset"] >= F.col("first_offset"))
             ),
         )
         first = F.get(touching, 0)["reason"]

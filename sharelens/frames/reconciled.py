@@ -59,7 +59,7 @@ _AROUND = pa.schema(
 of the group and partition has a topic without a name, the ids of the name, the topics with dead letters of the group,
 and the partitions that were searched."""
 _ROW_KEYS = {
-    "poison_records": (*SHARE_PARTITION_KEY, "state_partition", "life_log_offset", "offset"),
+    "poison_records": (*SHARE_PARTITION_KEY, "state_partition", "life_log_offset", "first_offset"),
     "dead_letters": ("dlq_topic_id", "dlq_partition", "dlq_offset"),
 }
 _PARTS = {"around": _AROUND, "given_up": POISON_RECORD, "letter": _LETTER, "history": _HISTORY}
@@ -127,7 +127,7 @@ def dlq_reconciliation(
 
 
 _VERDICT = pa.schema(
-    [DLQ_RECONCILIATION.field(name) for name in (*LIFE, "offset", "cause", "cause_source", *DLQ_POSITION)]
+    [DLQ_RECONCILIATION.field(name) for name in (*LIFE, "first_offset", "cause", "cause_source", *DLQ_POSITION)]
 )
 _CAUSES = {"given_up": POISON_RECORD, "verdict": _VERDICT}
 _CAUSES_ENVELOPE = pa.schema(

@@ -80,6 +80,11 @@ class UnreadableFolder:
     partition: int
     error: str
 
+    @property
+    def warning(self) -> str:
+        """The line of an answer that goes on without the folder."""
+        return f"{self.error}; the folder is left out, and what only its records say is missing"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirectory:

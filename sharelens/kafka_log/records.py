@@ -227,7 +227,7 @@ def problems(partition: LogPartition, damages: Iterable[tuple[str, Damage]]) -> 
             "partition": partition.partition,
             "file": damage.file,
             "position": damage.position,
-            "offset": damage.first_offset if damage.loses_offsets else None,
+            "first_offset": damage.first_offset if damage.loses_offsets else None,
             "last_offset": damage.last_offset if damage.loses_offsets else None,
             "reason": damage.reason,
             "detail": damage.detail,

@@ -24,7 +24,7 @@ from state_model.audit.columnar.kept_schema import AUDIT_COUNTER, KEPT_RECORD
 from state_model.columnar import schemas as state_schemas
 from state_model.columnar.schemas import column, is_moment
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 TIME = pa.timestamp("us", tz="UTC")
 
 CLUSTER = column("cluster_id", pa.string(), "Kafka cluster id; `unknown` when no directory has one", nullable=False)
@@ -123,7 +123,7 @@ TABLES: dict[str, Table] = {
             name="bronze.quarantine",
             comment="bytes that could not be decoded, and rows that a better copy replaced",
             schema=_schema(log_schemas.PROBLEM),
-            key=("cluster_id", "source_id", "topic_id", "partition", "file", "position", "offset", "reason"),
+            key=("cluster_id", "source_id", "topic_id", "partition", "file", "position", "first_offset", "reason"),
             clustering=("topic_id", "partition", "position"),
         ),
         Table(
@@ -230,15 +230,15 @@ TABLES: dict[str, Table] = {
             name="gold.poison_record",
             comment="one range of record offsets that a group archived, or is archiving, in one life",
             schema=_gold(_with_topic(measures.POISON_RECORD).append(measures.IS_FINAL)),
-            key=(*_SHARE_PARTITION, "state_partition", "life_log_offset", "offset"),
-            clustering=("group_id", "topic_id", "partition", "offset"),
+            key=(*_SHARE_PARTITION, "state_partition", "life_log_offset", "first_offset"),
+            clustering=("group_id", "topic_id", "partition", "first_offset"),
             partition_by=("is_final",),
         ),
         Table(
             name="gold.redelivered_record",
             comment="one range of record offsets that a group received more than once, with cause and evidence",
             schema=_gold(_with_topic(measures.REDELIVERED).append(measures.IS_FINAL)),
-            key=(*_SHARE_PARTITION, *_LOG, "life", "kind", "first_offset"),
+            key=(*_SHARE_PARTITION, *_LOG, "life_log_offset", "kind", "first_offset"),
             clustering=("group_id", "topic_id", "partition", "first_offset"),
             partition_by=("is_final",),
         ),
@@ -292,8 +292,8 @@ TABLES: dict[str, Table] = {
             name="gold.dlq_reconciliation",
             comment="one dead letter, or one range of records whose dead letter is missing",
             schema=_gold(DLQ_RECONCILIATION),
-            key=(*_SHARE_PARTITION, "offset", "state_partition", "life_log_offset", *_LETTER),
-            clustering=("group_id", "topic_id", "partition", "offset"),
+            key=(*_SHARE_PARTITION, "first_offset", "state_partition", "life_log_offset", *_LETTER),
+            clustering=("group_id", "topic_id", "partition", "first_offset"),
         ),
         Table(
             name="gold.lag",

@@ -79,15 +79,12 @@ class Definition:
 class Measure(Definition):
     """The definition of a measure that a lake keeps.
 
-    `table`: the gold table of its rows. `rule`: of increment. `order`: the column that the rule compares. `first`,
-    `life`: of rows about ranges of record offsets the columns of the first offset and of the life.
+    `table`: the gold table of its rows. `rule`: of increment. `order`: the column that the rule compares.
     """
 
     table: str
     rule: Rule
     order: str | None = None
-    first: str | None = None
-    life: str | None = None
 
     def rows(self, inputs: StateInputs) -> pa.Table:
         """The rows of the share partitions of the inputs; of the measures of STAGED."""
@@ -116,8 +113,6 @@ MEASURES: Mapping[str, Definition] = {
         table="gold.poison_record",
         rule=Rule.BY_RECORD_OFFSET,
         order="last_offset",
-        first="offset",
-        life="life_log_offset",
     ),
     "redelivered_record": Measure(
         description="a range of record offsets that a group received more than once",
@@ -128,8 +123,6 @@ MEASURES: Mapping[str, Definition] = {
         table="gold.redelivered_record",
         rule=Rule.BY_RECORD_OFFSET,
         order="last_offset",
-        first="first_offset",
-        life="life",
     ),
     "latency": Measure(
         description="the outcomes of a block of 4,096 record offsets in an hour, with their ages; rows add up",
@@ -141,7 +134,6 @@ MEASURES: Mapping[str, Definition] = {
         table="gold.latency",
         rule=Rule.BY_BLOCK,
         order="last_offset",
-        first="first_offset",
     ),
     "attempts": Measure(
         description="deliveries of a block of 4,096 record offsets by hour, outcome and delivery count; rows add up",
@@ -153,7 +145,6 @@ MEASURES: Mapping[str, Definition] = {
         table="gold.attempts",
         rule=Rule.BY_BLOCK,
         order="last_offset",
-        first="first_offset",
     ),
     "life_event": Measure(
         description="an event in the life of a share partition",

@@ -42,7 +42,7 @@ FIGURES: Mapping[str, Figure] = {
         population="records that groups archived or are archiving, once a life; no markers of transactions, no absent "
         "offsets, no records near the limit",
         unit="record offsets",
-        adds="offset",
+        adds="first_offset",
         where=pc.field("cause").is_valid() & (pc.field("cause") != GAP),
         shown=("`poison`", "`overview` (of the last hour)", "report", "`sql --query poison_by_topic`", "metrics"),
     ),
@@ -93,7 +93,7 @@ FIGURES: Mapping[str, Figure] = {
         measure="dlq_reconciliation",
         population="archived records whose dead letter is due and missing",
         unit="record offsets",
-        adds="offset",
+        adds="first_offset",
         where=pc.field("status") == MISSING,
         shown=("`dlq`", "`overview`", "report", "metrics"),
     ),
@@ -102,7 +102,7 @@ FIGURES: Mapping[str, Figure] = {
         population="archived records whose dead letter is due, by the group's settings or as the record was ARCHIVING, "
         "in a topic that is not in the evidence",
         unit="record offsets",
-        adds="offset",
+        adds="first_offset",
         where=(pc.field("reason") == TOPIC_NOT_HELD)
         | ((pc.field("reason") == NO_TOPIC_KNOWN) & pc.field("archiving_ms").is_valid()),
         shown=("`overview`", "report"),

@@ -65,7 +65,7 @@ NO_LIMIT = 1 << 62
 NO_OFFSETS: Ints = np.empty(0, np.int64)
 NO_SPANS = (NO_OFFSETS, NO_OFFSETS, np.empty(0, np.int8))
 
-ORDER = [(name, "ascending") for name in (*SHARE_PARTITION_KEY, "state_partition", "life_log_offset", "offset")]
+ORDER = [(name, "ascending") for name in (*SHARE_PARTITION_KEY, "state_partition", "life_log_offset", "first_offset")]
 
 
 def rows(inputs: Inputs, *, near_limit: bool = False) -> pa.Table:
@@ -208,7 +208,7 @@ def _table(pieces: Ints, histories: Histories, settings: GroupSettings) -> pa.Ta
     state = pa.array(final[:, RANGE_STATE].astype(np.int8))
     columns = {name: histories.places.column(name).take(of_piece) for name in FULL_PLACE_KEY} | {
         "life_log_offset": histories.life_key[life],
-        "offset": pieces[:, FIRST],
+        "first_offset": pieces[:, FIRST],
         "last_offset": pieces[:, LAST],
         "delivery_state": state,
         "delivery_state_name": state_names(state),
@@ -236,7 +236,7 @@ def causes_of_rows(rows: pa.Table, no_records: NoRecords) -> tuple[pa.Array, pa.
     spans, header_ranges = _gap_spans(no_records.ranges()), _tuples(no_records.header_ranges())
     covered = {(topic_id, partition): (first, last) for topic_id, partition, first, last in header_ranges}
     (number,), keys = number_keys(rows)
-    topics, offsets = topic_partitions(keys), rows.column("offset").to_numpy()
+    topics, offsets = topic_partitions(keys), rows.column("first_offset").to_numpy()
     presence = np.full(rows.num_rows, UNSEEN)
     for place in np.unique(number).tolist():
         if (span := covered.get(topics[place])) is None:

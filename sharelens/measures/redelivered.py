@@ -167,8 +167,10 @@ def _table(rows: Rows, histories: Histories) -> pa.Table:
         "kind": pa.array(REDELIVERIES, pa.string()).take(pa.array(rows["kind"])),
         "times_acknowledged": pa.array(rows["acknowledged"].astype(np.int32)),
         "max_delivery_count": pa.array(rows["count"].astype(np.int16)),
-        "life": pa.array(lives.key[rows["life"]]),
-        "earlier_life": _or_null(lives.key[rows["earlier"]] if lives.count else rows["earlier"], rows["earlier"]),
+        "life_log_offset": pa.array(lives.key[rows["life"]]),
+        "earlier_life_log_offset": _or_null(
+            lives.key[rows["earlier"]] if lives.count else rows["earlier"], rows["earlier"]
+        ),
         "first_log_offset": pa.array(rows["first_at"]),
         "cause_log_offset": _or_null(rows["cause_at"], rows["cause_at"]),
         "last_log_offset": pa.array(rows["last_at"]),

@@ -30,7 +30,7 @@ from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 LAG_COLUMNS = [*LAGS.names, "topic", "start_offset", "end_offset"]
 STALL_COLUMNS = [*SHARE_PARTITION_KEY, "since_ms", "until_ms", "first_incomplete_offset", "window_used"]
-POISON_COLUMNS = [*SHARE_PARTITION_KEY, "offset", "last_offset", "cause"]
+POISON_COLUMNS = [*SHARE_PARTITION_KEY, "first_offset", "last_offset", "cause"]
 REDELIVERED_COLUMNS = [*SHARE_PARTITION_KEY, "first_offset", "last_offset", "last_ms"]
 NOW = CutChoice()
 
@@ -77,7 +77,7 @@ class Measured:
         """Groups of which a dead-letter topic is known, and the missing `records` of their share partitions."""
         sums = Sums([*SHARE_PARTITION_KEY, "status"], {COUNT: "sum"})
         for rows in judged_stream(self._scope, NOW, self._settings):
-            sums.add(rows.append_column(COUNT, offset_counts(rows, "offset")))
+            sums.add(rows.append_column(COUNT, offset_counts(rows)))
         table = sums.table()
         judged = table.filter(pc.field("status") != UNKNOWN)
         return frozenset(judged.column("group_id").to_pylist()), of_sums("dead_letters_missing", table)

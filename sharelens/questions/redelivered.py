@@ -14,7 +14,7 @@ from sharelens.output.layouts import Layout
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.completeness import check_beginning
 from sharelens.questions.answers.measured import PLACE_ORDER, Scope, answer, kept_stream, scope, stream_of
-from sharelens.questions.answers.shape import answer_schema
+from sharelens.questions.answers.shape import answer_schema, in_answer
 from sharelens.questions.answers.streaming import Listing, RowChoice, Sums
 from sharelens.source.request import CutChoice
 from sharelens.tables.port import Tables
@@ -22,9 +22,11 @@ from sharelens.tables.where import Span
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 EVER = Span()
-ORDER = [*PLACE_ORDER, *((name, "ascending") for name in ("first_offset", "rank", "life"))]
+ORDER = [*PLACE_ORDER, *((name, "ascending") for name in ("first_offset", "rank", "life_log_offset"))]
 RANKS = {"rank": lambda rows: pc.index_in(rows.column("kind"), value_set=pa.array(REDELIVERIES))}
 SUMMED = {"records": "sum", "max_delivery_count": "max", "last_ms": "max"}
+LIFE_NAMES = {"life_log_offset": "life", "earlier_life_log_offset": "earlier_life"}
+"""Names that the answer keeps for columns of the table."""
 UNSEEN = "not in the log: deliveries without an outcome yet, who had the record, whether it was processed before"
 
 
@@ -64,7 +66,7 @@ def redelivered_answer(
     totals = ", ".join(f"{kind} {count}" for kind, count in offsets.items())
     return answer(
         scoped.evidence,
-        listing.table(),
+        in_answer(listing.table(), LIFE_NAMES),
         LAYOUT,
         totals=f"record offsets: {totals}\n{UNSEEN}",
         warnings=(*scoped.warnings, *check_beginning(scoped.evidence, span.from_ms)),
@@ -91,7 +93,7 @@ def _in_span(rows: pa.Table, span: Span) -> pa.Table:
 
 
 LAYOUT = Layout(
-    schema=answer_schema(REDELIVERED),
+    schema=answer_schema(REDELIVERED, LIFE_NAMES),
     fields="group_id topic partition first_offset last_offset kind times_acknowledged max_delivery_count last_ms "
     "state_partition life first_log_offset cause_log_offset last_log_offset completeness",
     headings={"max_delivery_count": "DELIVERY-COUNT", "last_ms": "LAST-OUTCOME"},

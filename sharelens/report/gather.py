@@ -58,7 +58,7 @@ REDELIVERY_COLUMNS = [
     "max_delivery_count",
     "last_ms",
     "last_log_offset",
-    "life",
+    "life_log_offset",
     "completeness",
 ]
 """What sums, timelines and the order of the rows need: the page has sums alone."""

@@ -20,7 +20,7 @@ STALLS = RowChoice(order=STILL_FIRST, row_limit=ROWS_SHOWN, ranks={"is_over": is
 
 def archived(ranking: GroupRanking) -> RowChoice:
     """The worst severity first; of each the newest first."""
-    return _by_severity(ranking, ("last_outcome_ms", "descending"), ("offset", "descending"))
+    return _by_severity(ranking, ("last_outcome_ms", "descending"), ("first_offset", "descending"))
 
 
 def lives(ranking: GroupRanking) -> RowChoice:
@@ -30,7 +30,7 @@ def lives(ranking: GroupRanking) -> RowChoice:
 
 def dead_letters(ranking: GroupRanking) -> RowChoice:
     """Missing ones first, matched ones last; of each status the worst severity first, then the newest."""
-    keys = [(name, "ascending") for name in ("group_id", "topic", "partition", "offset", "dlq_offset")]
+    keys = [(name, "ascending") for name in ("group_id", "topic", "partition", "first_offset", "dlq_offset")]
     return RowChoice(
         order=[("rank", "ascending"), ("severity", "ascending"), ("at_ms", "descending"), *keys],
         row_limit=ROWS_SHOWN,

@@ -53,6 +53,27 @@ def test_both_engines_bind_a_hostile_value(spark: SparkSession) -> None:
     assert spark_sql(spark, lake_of("dlq"), query.spark_sql, values).read_all().table.num_rows == 0
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT DISTINCT topic_id, topic FROM gold.delivery_history ORDER BY topic_id",
+        "SELECT p.offset, p.first_offset FROM gold.poison_record AS p ORDER BY first_offset, last_offset",
+    ],
+)
+def test_both_engines_have_the_names_of_topics_and_older_names_of_columns(query: str, spark: SparkSession) -> None:
+    rows = answer_of(lake_of("dlq"), query).to_pylist()
+    assert rows
+    assert None not in [row.get("topic", "") for row in rows]
+    assert spark_sql(spark, lake_of("dlq"), query).read_all().table.to_pylist() == rows
+
+
+def test_both_engines_suggest_tables_of_the_lake(spark: SparkSession) -> None:
+    message = r"no table gold\.lags; did you mean gold\.lag\? "
+    for ask in (answer_of, functools.partial(spark_sql, spark)):
+        with pytest.raises(UsageError, match=message):
+            ask(lake_of("dlq"), "SELECT 1 FROM gold.lags")
+
+
 def test_both_engines_number_columns_of_the_same_name(spark: SparkSession) -> None:
     query = "SELECT 1 AS a, 2 AS a, 3 AS b"
     by_spark = spark_sql(spark, lake_of("dlq"), query).read_all().table

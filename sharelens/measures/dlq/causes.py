@@ -45,7 +45,11 @@ def with_letter_causes(given_up: pa.Table, reconciled: pa.Table) -> pa.Table:
     in_lives = given_up.filter(pa.array(has_letter))
     letters = telling.column("cause").combine_chunks().dictionary_encode()
     row, offset, cause = _in_rows(
-        in_lives, row_life[has_letter], letter_life, telling.column("offset").to_numpy(), letters.indices.to_numpy()
+        in_lives,
+        row_life[has_letter],
+        letter_life,
+        telling.column("first_offset").to_numpy(),
+        letters.indices.to_numpy(),
     )
     cut = _joined(_cut(in_lives, row, offset, cause, letters.dictionary))
     return pa.concat_tables([given_up.filter(pa.array(~has_letter)), cut]).sort_by(ORDER)
@@ -64,7 +68,7 @@ def without_letter_causes(given_up: pa.Table, headers: Headers) -> pa.Table:
     lettered, other_rows = given_up.filter(is_of_letter), given_up.filter(pc.invert(is_of_letter))
     unseen = lettered.filter(pc.is_null(lettered.column("archiving_ms")))
     begins: dict[TopicPartition, int] = {}
-    for place, offset in zip(topic_partitions(unseen), unseen.column("offset").to_pylist(), strict=True):
+    for place, offset in zip(topic_partitions(unseen), unseen.column("first_offset").to_pylist(), strict=True):
         begins[place] = min(offset, begins.get(place, offset))
     implied = dict(
         zip(CAUSE_COLUMNS, causes_of_rows(lettered, headers(begins) if begins else NoRecords()), strict=True)
@@ -94,12 +98,12 @@ def _lives(*tables: pa.Table) -> list[Ints]:
 def _joined(rows: pa.Table) -> pa.Table:
     """The rows by life and offset, neighbours as one where they differ in nothing else but OF_THE_RUN."""
     (life,) = _lives(rows)
-    order = np.lexsort((rows.column("offset").to_numpy(), life))
+    order = np.lexsort((rows.column("first_offset").to_numpy(), life))
     rows, life = rows.take(pa.array(order)).combine_chunks(), life[order]
-    first, last = (rows.column(name).to_numpy() for name in ("offset", "last_offset"))
+    first, last = (rows.column(name).to_numpy() for name in ("first_offset", "last_offset"))
     goes_on = (life[1:] == life[:-1]) & (first[1:] - 1 == last[:-1])
     for name in rows.column_names:
-        if name not in ("offset", "last_offset", *OF_THE_RUN):
+        if name not in ("first_offset", "last_offset", *OF_THE_RUN):
             column = rows.column(name)
             goes_on &= _equal(column.slice(0, max(0, rows.num_rows - 1)), column.slice(1))
     begins = np.flatnonzero(np.append(True, ~goes_on)[: rows.num_rows])
@@ -126,7 +130,7 @@ def _equal(values: pa.ChunkedArray, other_values: pa.ChunkedArray) -> Flags:
 
 def _in_rows(rows: pa.Table, row_life: Ints, letter_life: Ints, offsets: Ints, causes: Ints) -> tuple[Ints, Ints, Ints]:
     """(row, offset, cause) of the letters inside a row, by row and offset; of several of an offset the last one."""
-    firsts = rows.column("offset").to_numpy()
+    firsts = rows.column("first_offset").to_numpy()
     is_letter = np.arange(len(firsts) + len(offsets)) >= len(firsts)
     # Rows of a life are disjoint, so the last row that begins at or below a letter's offset is the only one to compare.
     order = np.lexsort((is_letter, np.concatenate([firsts, offsets]), np.concatenate([row_life, letter_life])))
@@ -144,7 +148,7 @@ def _in_rows(rows: pa.Table, row_life: Ints, letter_life: Ints, offsets: Ints, c
 
 def _cut(rows: pa.Table, row: Ints, offset: Ints, cause: Ints, causes: pa.Array) -> pa.Table:
     """The rows as runs of one cause; `row`, `offset`, `cause`: of letters by row and offset, each offset once."""
-    firsts, lasts = (rows.column(name).to_numpy() for name in ("offset", "last_offset"))
+    firsts, lasts = (rows.column(name).to_numpy() for name in ("first_offset", "last_offset"))
     breaks = (np.diff(row) != 0) | (np.diff(offset) != 1) | (np.diff(cause) != 0)
     begins = np.append(True, breaks)[: len(row)]
     ends = np.append(breaks, True)[: len(row)]
@@ -168,7 +172,7 @@ def _cut(rows: pa.Table, row: Ints, offset: Ints, cause: Ints, causes: pa.Array)
     lettered = pa.array(code != NO_LETTER)
     letter_cause = causes.take(pa.array(code, mask=code == NO_LETTER))
     columns = {
-        "offset": pa.array(low),
+        "first_offset": pa.array(low),
         "last_offset": pa.array(high),
         "cause": pc.if_else(lettered, letter_cause, table.column("cause")),
         "cause_source": pc.if_else(lettered, pa.scalar(DEAD_LETTER), table.column("cause_source")),

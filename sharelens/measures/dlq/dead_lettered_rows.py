@@ -19,6 +19,6 @@ def named_rows(given_up: pa.Table, letters: pa.Table, names: Mapping[str, str]) 
     offsets = np.unique(offset)
     size = len(offsets) + 1
     named = np.sort(key * size + np.searchsorted(offsets, offset))
-    low = row_key * size + np.searchsorted(offsets, given_up.column("offset").to_numpy())
+    low = row_key * size + np.searchsorted(offsets, given_up.column("first_offset").to_numpy())
     end = row_key * size + np.searchsorted(offsets, given_up.column("last_offset").to_numpy(), "right")
     return pa.array(np.searchsorted(named, low) < np.searchsorted(named, end))

@@ -40,7 +40,7 @@ LETTER_COLUMNS = [
 """The columns of DLQ_RECORD that are read."""
 HISTORY_READ = [*SHARE_PARTITION_KEY, "log_offset", "log_time_ms", "completeness", "completeness_reason"]
 LIFE_KEY = ("state_partition", "life_log_offset")
-ORDER = [(name, "ascending") for name in (*SHARE_PARTITION_KEY, "offset", *LIFE_KEY, *DLQ_POSITION)]
+ORDER = [(name, "ascending") for name in (*SHARE_PARTITION_KEY, "first_offset", *LIFE_KEY, *DLQ_POSITION)]
 CLEAR_CAUSES = pa.array(["rejected", "delivery_limit"])
 
 
@@ -142,7 +142,7 @@ def _pairs(given_up: pa.Table, piece_key: Ints, letters: pa.Table, letter: Ints,
     """(dead letter, row of `given_up`) wherever the row's share partition and offsets are the letter's."""
     first, last, life, number = (
         given_up.column(name).to_numpy().astype(np.int64)
-        for name in ("offset", "last_offset", "life_log_offset", "state_partition")
+        for name in ("first_offset", "last_offset", "life_log_offset", "state_partition")
     )
     order = np.lexsort((first, life, number, piece_key))
     turns = np.flatnonzero(
@@ -187,8 +187,9 @@ def _of_state(rows: pa.Table) -> dict[str, object]:
 
 def _of_letters(rows: pa.Table) -> dict[str, object]:
     """Columns of DLQ_RECONCILIATION from dead letters."""
-    names = (*DLQ_POSITION, "group_id", "partition", "offset", "value_size_bytes")
+    names = (*DLQ_POSITION, "group_id", "partition", "value_size_bytes")
     return {name: rows.column(name) for name in names} | {
+        "first_offset": rows.column("offset"),
         "last_offset": rows.column("offset"),
         "dead_lettered_ms": rows.column("timestamp_ms"),
     }
@@ -245,7 +246,7 @@ def _without_letter(
     status, reason = pc.if_else(gone, words.UNKNOWN, status), pc.if_else(gone, words.EXPIRED, reason)
     columns = _of_state(rows) | {
         "topic": names_of_topics(rows.column("topic_id"), names),
-        "offset": first,
+        "first_offset": first,
         "last_offset": last,
         "status": pc.if_else(waits, words.ARCHIVING, status),
         "reason": pc.if_else(waits, pa.scalar(None, pa.string()), reason),
@@ -259,7 +260,7 @@ def _without_letter(
 
 def _runs_without_letter(given_up: pa.Table, piece: Ints, offset: Ints, due: Ints) -> tuple[Ints, Ints, Ints]:
     """Runs (row, first, last) of the rows `due` without the offsets that have a dead letter."""
-    firsts, lasts = (given_up.column(name).to_numpy() for name in ("offset", "last_offset"))
+    firsts, lasts = (given_up.column(name).to_numpy() for name in ("first_offset", "last_offset"))
     is_due = np.isin(piece, due)
     rows = np.concatenate([due, piece[is_due]])
     ends = np.concatenate([lasts[due], offset[is_due] - 1])

@@ -28,7 +28,12 @@ DLQ_RECONCILIATION = pa.schema(
         ),
         column("topic", pa.string(), "name of the topic; null = unknown"),
         column("partition", pa.int32(), "partition of the topic", nullable=False),
-        column("offset", pa.int64(), "record offset; the first offset of a range without dead letters", nullable=False),
+        column(
+            "first_offset",
+            pa.int64(),
+            "record offset; the first one of a range without dead letters",
+            nullable=False,
+        ),
         column("last_offset", pa.int64(), "last offset of the range (inclusive)", nullable=False),
         column("status", pa.string(), "; ".join(STATUSES), nullable=False),
         column("reason", pa.string(), "why the status is missing, unexpected or unknown; else null"),

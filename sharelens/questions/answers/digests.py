@@ -14,7 +14,7 @@ PLACE = ("topic_id", "partition")
 
 
 class Digest:
-    """Sums of rows (offset, last_offset, topic_id, partition) by key: records, share partitions and the newest time."""
+    """Sums of ranges (first_offset, last_offset of a partition) by key: records, share partitions, the newest time."""
 
     def __init__(self, keys: Sequence[str]) -> None:
         self._keys = list(keys)
@@ -22,7 +22,7 @@ class Digest:
 
     def add(self, rows: pa.Table, times: pa.ChunkedArray) -> None:
         """Adds rows, each with its time."""
-        records = offset_counts(rows, "offset")
+        records = offset_counts(rows)
         places = with_ones(rows.select([*self._keys, *PLACE]))
         self._sums.add(places.append_column("records", records).append_column("last_ms", times))
 

@@ -24,17 +24,27 @@ NAMED_BATCH = pa.struct(
     ]
 )
 RANGES_SHOWN = 4
+FIRST_OFFSET_NAMES = {"first_offset": "offset"}
+"""Names that answers, plans and evidence folders keep for columns of tables whose name is another one."""
 
 
-def answer_schema(schema: pa.Schema, *, has_marks: bool = True) -> pa.Schema:
-    """The schema with what answers add: cluster_id in front, `topic` behind topic_id, and marks at the end."""
+def answer_schema(schema: pa.Schema, names: Mapping[str, str] | None = None, *, has_marks: bool = True) -> pa.Schema:
+    """The schema with what answers add: cluster_id in front, `topic` behind topic_id, and marks at the end.
+
+    `names`: by column its name in answers, where that is another one.
+    """
     fields = [CLUSTER_ID]
     for field in schema:
-        fields.append(field)
+        fields.append(field.with_name((names or {}).get(field.name, field.name)))
         if field.name == "topic_id" and "topic" not in schema.names:
             fields.append(TOPIC)
     marks = COMPLETENESS if has_marks and "completeness" not in schema.names else ()
     return pa.schema([*fields, *marks])
+
+
+def in_answer(rows: pa.Table, names: Mapping[str, str]) -> pa.Table:
+    """The rows of a table with the names that columns have in answers, as far as they are there."""
+    return rows.rename_columns([names.get(name, name) for name in rows.column_names])
 
 
 ABOUT = tuple(field.with_nullable(True) for field in answer_schema(pa.schema(SHARE_PARTITION), has_marks=False))

@@ -4,7 +4,7 @@ from sharelens.measures.dlq.schemas import DLQ_RECONCILIATION
 from sharelens.output import Column, Row, name_cell, number_text
 from sharelens.output.layouts import Layout, ratio_column
 from sharelens.questions.answers.digests import digest_schema
-from sharelens.questions.answers.shape import answer_schema
+from sharelens.questions.answers.shape import FIRST_OFFSET_NAMES, answer_schema
 from sharelens.questions.dead_letters.bursts import BURST
 
 
@@ -20,7 +20,7 @@ def _offset_cell(row: Row) -> str:
 
 
 LAYOUT = Layout(
-    schema=answer_schema(DLQ_RECONCILIATION),
+    schema=answer_schema(DLQ_RECONCILIATION, FIRST_OFFSET_NAMES),
     fields="status group_id topic partition offset cause delivery_count archived_ms dead_lettered_ms dlq_topic "
     "reason completeness",
     cells=(

@@ -27,7 +27,7 @@ from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.completeness import closing_line, incomplete_rows
 from sharelens.questions.answers.digests import Digest, as_answer
 from sharelens.questions.answers.measured import scope
-from sharelens.questions.answers.shape import constant
+from sharelens.questions.answers.shape import FIRST_OFFSET_NAMES, constant, in_answer
 from sharelens.questions.answers.streaming import Listing, RowChoice
 from sharelens.questions.dead_letters.bursts import BURST, bursts_of
 from sharelens.questions.dead_letters.columns import BURST_LAYOUT, DIGEST_KEYS, DIGEST_LAYOUT, LAYOUT
@@ -108,7 +108,7 @@ class ReconciledRows:
         lines = _of_statuses(sums, self._statuses)
         lines = lines.append_column(BY_STATUS[0], status_rank(lines))
         return Answer(
-            table=with_cluster(self._evidence, table),
+            table=with_cluster(self._evidence, in_answer(table, FIRST_OFFSET_NAMES)),
             columns=LAYOUT.columns(),
             summary=f"{_totals(sums)}\n{closing_line(self._evidence, incomplete)}",
             warnings=(*self._warnings, *without_topic(sums)),

@@ -18,7 +18,7 @@ from sharelens.questions.answers.digests import Digest, as_answer, digest_schema
 from sharelens.questions.answers.doubtful_settings import doubtful_settings
 from sharelens.questions.answers.measured import Scope, answer, scope
 from sharelens.questions.answers.missing import COPY_FOLDERS, unseen
-from sharelens.questions.answers.shape import answer_schema
+from sharelens.questions.answers.shape import FIRST_OFFSET_NAMES, answer_schema, in_answer
 from sharelens.questions.answers.streaming import Listing, RowChoice
 from sharelens.questions.dead_letters.reconciled import given_up_with_dead_letter_causes
 from sharelens.source.request import CutChoice
@@ -78,7 +78,7 @@ class ArchivedRows:
         evidence, sums = self._scoped.evidence, self._digest.table()
         answered = answer(
             evidence,
-            self._listing.table(),
+            in_answer(self._listing.table(), FIRST_OFFSET_NAMES),
             LAYOUT,
             totals=_totals(_offsets_by_cause(sums)),
             warnings=(*check_beginning(evidence, self._span.from_ms), *self._warnings()),
@@ -126,7 +126,7 @@ def _totals(offsets: Mapping[str | None, int]) -> str:
 
 
 LAYOUT = Layout(
-    schema=answer_schema(POISON_RECORD),
+    schema=answer_schema(POISON_RECORD, FIRST_OFFSET_NAMES),
     fields="group_id topic partition offset last_offset delivery_state_name delivery_count cause cause_source "
     "delivery_count_limit delivery_count_limit_source first_outcome_ms last_outcome_ms state_partition log_offset "
     "completeness",

@@ -33,7 +33,7 @@ NOT_FOUND = (
     "--dlq-prefix (for a lake, when `sharelens run` makes it)"
 )
 TABLE = "gold.dlq_reconciliation"
-JUDGED = [*SHARE_PARTITION_KEY, "offset", "last_offset", "status", "reason", "archiving_ms"]
+JUDGED = [*SHARE_PARTITION_KEY, "first_offset", "last_offset", "status", "reason", "archiving_ms"]
 ROW_TIME = ("dead_lettered_ms", "archived_ms", "archiving_ms")
 """The time of a row: the first of these that it has."""
 

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from sharelens.measures.dlq import schemas as words
 from sharelens.measures.topics.headers import ABORTED, NoRecords, spans_of
+from sharelens.questions.answers.shape import FIRST_OFFSET_NAMES, in_answer
 from sharelens.questions.dead_letters.dlq import with_cluster
 from sharelens.questions.dead_letters.reconciled import Reconciled
 from sharelens.tables.parts import Part
@@ -109,7 +110,7 @@ def sha256_line(content: bytes, name: str) -> bytes:
 
 def redrive_plan(evidence: Tables, reconciled: Reconciled) -> Plan:
     """The redrive plan of a reconciliation."""
-    rows = with_cluster(evidence, reconciled.rows)
+    rows = in_answer(with_cluster(evidence, reconciled.rows), FIRST_OFFSET_NAMES)
     readable = _readable(evidence, reconciled)
     again = _acknowledged_elsewhere(reconciled)
     plan_rows = []
@@ -162,7 +163,7 @@ def _without_letter(row: Mapping[str, Any], readable: str) -> tuple[str, str | N
 
 def _readable(evidence: Tables, reconciled: Reconciled) -> list[str]:
     """Whether the topic still holds all records of each row: by its log start and its batch headers."""
-    rows = reconciled.rows.select(["topic_id", "partition", "offset", "last_offset"]).to_pylist()
+    rows = reconciled.rows.select(["topic_id", "partition", "first_offset", "last_offset"]).to_pylist()
     places = {(row["topic_id"], row["partition"]) for row in rows}
     starts = {(row["topic_id"], row["partition"]): row["log_start_offset"] for row in _extents(evidence, places)}
     absent = NoRecords.of(read_topic_batches(evidence, dict.fromkeys(places, 0)))
@@ -171,7 +172,7 @@ def _readable(evidence: Tables, reconciled: Reconciled) -> list[str]:
     headers = {(row["topic_id"], row["partition"]): row for row in absent.header_ranges().to_pylist()}
     result = []
     for row in rows:
-        place, first, last = (row["topic_id"], row["partition"]), row["offset"], row["last_offset"]
+        place, first, last = (row["topic_id"], row["partition"]), row["first_offset"], row["last_offset"]
         start, header_range = starts.get(place), headers.get(place)
         if start is not None and first < start:
             result.append(NO)
@@ -212,7 +213,7 @@ def _acknowledged_elsewhere(reconciled: Reconciled) -> list[bool]:
     theirs = theirs[order]
     result = []
     row_keys = zip(
-        *(rows.column(name).to_pylist() for name in ("offset", "last_offset", "life_log_offset")), strict=True
+        *(rows.column(name).to_pylist() for name in ("first_offset", "last_offset", "life_log_offset")), strict=True
     )
     for key, (first, last, life) in zip(row_numbers.tolist(), row_keys, strict=True):
         key_slice = slice(int(np.searchsorted(theirs, key)), int(np.searchsorted(theirs, key, "right")))

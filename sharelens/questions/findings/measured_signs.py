@@ -54,7 +54,15 @@ OUTCOMES = pa.schema(
 GIVEN_UP = pa.schema(
     [
         POISON_RECORD.field(name)
-        for name in (*PLACE_KEY, "offset", "last_offset", "delivery_count", "cause", "archiving_ms", "last_outcome_ms")
+        for name in (
+            *PLACE_KEY,
+            "first_offset",
+            "last_offset",
+            "delivery_count",
+            "cause",
+            "archiving_ms",
+            "last_outcome_ms",
+        )
     ]
 )
 EVENTS = pa.schema(

@@ -53,6 +53,12 @@ GROUP = pa.schema(
 )
 
 
+def headline(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, settings: GroupSettings) -> str:
+    """The first line of `overview`."""
+    read = signs(evidence, key_filter, cut, settings, None)
+    return first_line(judged(read, Thresholds(settings=settings)), read)
+
+
 def overview(
     evidence: Tables,
     source: Source,

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 from sharelens.lake.scan import Cut
 from sharelens.lake.tables import TABLES
+from sharelens.lake.view_columns import NAMED_TABLES, NAMES, view_query
 from sharelens.output import Stream
-from sharelens.questions.queries.sql import SHOW_TABLES, table_names, with_distinct_names
+from sharelens.questions.queries.sql import SHOW_TABLES, table_names, unknown_table, with_distinct_names
 from state_model.errors import SharelensError, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PARAMETERS = "sharelens_parameter"
+UNKNOWN_RELATION = "TABLE_OR_VIEW_NOT_FOUND"
 FILES_AS_TABLES = "spark.sql.runSQLOnFiles"
 """Off while a question runs, so that it reads no file by its path."""
 QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
@@ -46,11 +48,7 @@ def spark_sql(
     text = with_view_names(query)
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # its log line repeats our error message
     lake.lake.ensure_local()
-    for name in sorted(named_tables(query)):
-        reader = spark.read.format("delta")
-        if name in lake.versions:
-            reader = reader.option("versionAsOf", lake.versions[name])
-        reader.load(lake.lake.table_storage(name).root).createOrReplaceTempView(view_name(name))
+    _offer_tables(spark, lake, named_tables(query))
     if parameters:
         _offer_parameters(spark, parameters)
     before = spark.conf.get(FILES_AS_TABLES)
@@ -61,11 +59,31 @@ def spark_sql(
         table = (rows if row_limit is None else rows.limit(row_limit + 1)).toArrow()
         return with_distinct_names(table.schema, iter(table.to_batches()))
     except (ParseException, AnalysisException) as error:
+        if error.getCondition() == UNKNOWN_RELATION:
+            name = (error.getMessageParameters() or {}).get("relationName", "")
+            raise UsageError(f"sql: {unknown_table(name.replace('`', ''))}") from error
         raise UsageError(f"sql: {_first_line(error)}") from error
     except PySparkException as error:
         raise SharelensError(f"sql: {_first_line(error)}") from error
     finally:
         spark.conf.set(FILES_AS_TABLES, before or "true")  # the session may be somebody else's
+
+
+def _offer_tables(spark: "SparkSession", lake: Cut, names: set[str]) -> None:
+    """Creates a temporary view of each table."""
+    for name in sorted({*names, *([NAMES] if names & {*NAMED_TABLES} else [])}):
+        reader = spark.read.format("delta")
+        if name in lake.versions:
+            reader = reader.option("versionAsOf", lake.versions[name])
+        reader.load(lake.lake.table_storage(name).root).createOrReplaceTempView(_stored_name(name))
+    for name in sorted(names):
+        rows = view_query(TABLES[name], _stored_name(name), _stored_name(NAMES), str)
+        spark.sql(rows).createOrReplaceTempView(view_name(name))
+
+
+def _stored_name(table: str) -> str:
+    """The temporary view of a table's own columns."""
+    return f"sharelens_stored_{view_name(table)}"
 
 
 def _offer_parameters(spark: "SparkSession", parameters: Mapping[str, str | int | None]) -> None:

@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 from sharelens.lake.bounded_scan import BoundedDataset
 from sharelens.lake.scan import Cut
 from sharelens.lake.tables import TABLES
+from sharelens.lake.view_columns import NAMED_TABLES, NAMES, view_query
 from sharelens.output import Stream, name_cell
 from sharelens.tables.lakes.published import readable
 from state_model.errors import SharelensError, UsageError
@@ -202,17 +203,22 @@ def _offer_tables(connection: duckdb.DuckDBPyConnection, lake: Cut, query: str) 
         connection.execute(f"CREATE SCHEMA {layer}")
     words = set(re.findall(r"\w+", query.lower()))
     about_all = ABOUT_ALL.search(query) is not None
-    for name in TABLES:
-        layer, _, short = name.partition(".")
-        if not about_all and short not in words:
-            continue
+    offered = [name for name in TABLES if about_all or name.partition(".")[2] in words]
+    for name in dict.fromkeys([*offered, *([NAMES] if {*offered} & {*NAMED_TABLES} else [])]):
         rows = readable(lake, name)
         if rows is None:
             rows = TABLES[name].schema.empty_table()
         elif isinstance(rows, ds.FileSystemDataset):
             rows = BoundedDataset.of(rows)
-        connection.register(f"_{layer}_{short}", rows)
-        connection.execute(f"CREATE VIEW {layer}.{short} AS FROM _{layer}_{short}")  # our own names, not the user's
+        connection.register(_relation(name), rows)
+    for name in offered:  # our own names, not the user's
+        rows_of_view = view_query(TABLES[name], _relation(name), _relation(NAMES))
+        connection.execute(f"CREATE VIEW {name} AS {rows_of_view}")
+
+
+def _relation(name: str) -> str:
+    """The name of a table's rows in the engine."""
+    return "_" + name.replace(".", "_")
 
 
 def _first_line(error: Exception) -> str:

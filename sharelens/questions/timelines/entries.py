@@ -150,7 +150,7 @@ class ArchivedSums(MinuteSums):
 
     def counts(self, rows: pa.Table) -> pa.ChunkedArray:
         """The number of offsets."""
-        return offset_counts(rows, "offset")
+        return offset_counts(rows)
 
     def entry(self, row: Mapping[str, Any]) -> Entry:
         """Archived records of one cause."""

@@ -139,7 +139,11 @@ def _in_logs(source: Source, key_filter: KeyFilter, sought: Sought, match_limit:
         for choice in key_filter.topics:
             if choice.text not in INTERNAL_TOPICS:
                 live.ensure_records(choice.text)
-    directories = [scan_log_directory(uri, include_deleted=source.include_deleted) for uri in source.log_dirs]
+    directories = [
+        scan_log_directory(uri, include_deleted=source.include_deleted, leaves_out_unreadable=True)
+        for uri in source.log_dirs
+    ]
+    left_out = [folder.warning for directory in directories for folder in directory.unreadable]
     chosen = _chosen(directories, key_filter)
     matches = _MatchList(match_limit=match_limit, tables=[])
     unreadable: Counter[str] = Counter()
@@ -157,7 +161,7 @@ def _in_logs(source: Source, key_filter: KeyFilter, sought: Sought, match_limit:
     )
     names = ", ".join(sorted({name_cell(partition.topic) for partition in chosen}))
     return matches.answer(
-        f"searched {len(chosen)} partitions of {names}; not readable: {summary}\n{NEVER_SHOWN}", cluster, lost
+        f"searched {len(chosen)} partitions of {names}; not readable: {summary}\n{NEVER_SHOWN}", cluster, lost, left_out
     )
 
 

@@ -72,7 +72,7 @@ def state_partition_covers(
 
 def _undecoded(problems: pa.Table) -> dict[int, tuple[Undecoded, ...]]:
     """The records that could not be decoded by state partition and reason."""
-    rows = problems.filter(pc.field("file") == DECODED_FROM).sort_by("offset")
+    rows = problems.filter(pc.field("file") == DECODED_FROM).sort_by("first_offset")
     named = rows.group_by(["partition", "reason"], use_threads=False).aggregate(
         [("detail", "first"), ([], "count_all")]
     )

@@ -132,5 +132,5 @@ def log_directories(source: Source) -> Sequence[LogDirectory]:
     for folder in (folder for directory in directories for folder in directory.unreadable):
         if folder.topic in RECORD_TOPICS and folder.topic not in read_topics:
             raise LogDirectoryError(folder.error)
-        say_warnings([f"{folder.error}; the folder is left out, and what only its records say is missing"])
+        say_warnings([folder.warning])
     return of_state_log(directories) if source.sets_clusters_apart else directories

@@ -78,8 +78,13 @@ def limited(logs: Path, tmp_path: Path) -> Path:
 
 
 def causes(lake: Path, group: str) -> list[tuple[int, str]]:
-    rows = open_lake(lake).scan("gold.poison_record", ["group_id", "offset", "cause"]).sort_by("offset").to_pylist()
-    return [(row["offset"], row["cause"]) for row in rows if row["group_id"] == group]
+    rows = (
+        open_lake(lake)
+        .scan("gold.poison_record", ["group_id", "first_offset", "cause"])
+        .sort_by("first_offset")
+        .to_pylist()
+    )
+    return [(row["first_offset"], row["cause"]) for row in rows if row["group_id"] == group]
 
 
 def runs_of(lake: Path, table: str, group: str) -> set[int]:
@@ -195,7 +200,9 @@ def test_settings_of_a_lake_with_several_clusters_need_the_cluster(tmp_path: Pat
         make_lake(lake, observations=(group_configs(g=2),), stages=("measure",))
     make_lake(lake, observations=(group_configs(g=2),), cluster_id="two", stages=("measure", "publish"))
     rows = open_lake(lake).scan("gold.poison_record").to_pylist()
-    by_cluster = {(row["cluster_id"], row["cause"]) for row in rows if row["group_id"] == "g" and row["offset"] == 6}
+    by_cluster = {
+        (row["cluster_id"], row["cause"]) for row in rows if row["group_id"] == "g" and row["first_offset"] == 6
+    }
     assert by_cluster == {("one", "unknown"), ("two", "delivery_limit")}
 
 

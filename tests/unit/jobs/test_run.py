@@ -211,7 +211,7 @@ def test_a_broken_batch_is_quarantined_counted_and_leaves_its_share_partitions_i
     assert (summary.quarantined, summary.gaps) == (1, 1)
     lake = open_lake(tmp_path / "lake")
     (problem,) = lake.scan("bronze.quarantine").to_pylist()
-    assert (problem["offset"], problem["last_offset"], problem["bytes"]) == (3, 3, batches[3])
+    assert (problem["first_offset"], problem["last_offset"], problem["bytes"]) == (3, 3, batches[3])
     (state,) = lake.scan("gold.share_partition_state").to_pylist()
     assert (state["completeness"], state["completeness_reason"]) == ("incomplete", "quarantined")
     assert run(RunOptions(lake=Lake(tmp_path / "lake"), log_dirs=(str(logs),)), no_session).counts == {}

@@ -74,6 +74,8 @@ def test_run_says_what_it_did_in_one_line_of_json(execute: Run, logs: str, tmp_p
         "measure": "local",
         "audit": "local",
     }
+    code, overview, _ = execute("overview", "--lake", lake, "--output", "json")
+    assert (code, summary["verdict"]) == (0, overview["verdict"])
 
 
 def test_a_second_run_finds_nothing_and_is_a_success_unless_rows_are_required(
@@ -81,7 +83,7 @@ def test_a_second_run_finds_nothing_and_is_a_success_unless_rows_are_required(
 ) -> None:
     words = ["run", "--log-dir", logs, "--lake", lake]
     code, summary, _ = execute(*words)
-    assert (code, summary["rows"]) == (0, {})
+    assert (code, summary["rows"], summary["verdict"]) == (0, {}, None)
     code, summary, err = execute(*words, "--require-rows")
     assert (code, summary) == (1, {})
     assert "--require-rows" in err

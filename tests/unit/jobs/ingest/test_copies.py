@@ -154,7 +154,7 @@ def test_of_two_ends_of_a_log_the_one_under_the_higher_leader_epoch_is_the_log(
         make_lake(opened, directory)
     assert_same(tmp_path / "lake", clean_winner(winner))
     problems = open_lake(tmp_path / "lake").scan("bronze.quarantine").to_pylist()
-    aside = [row["offset"] for row in problems if row["reason"] == "superseded"]
+    aside = [row["first_offset"] for row in problems if row["reason"] == "superseded"]
     assert aside == ([len(STORY) + n for n in range(3)] if winner_last else [])
 
 

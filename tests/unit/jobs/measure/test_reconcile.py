@@ -48,8 +48,8 @@ def directory(folder: Path, records=STATE, letters=LETTERS) -> Path:
 
 
 def judged(lake: Path) -> list[tuple[int, int, str]]:
-    rows = open_lake(lake).scan("gold.dlq_reconciliation").sort_by("offset").to_pylist()
-    return [(row["offset"], row["last_offset"], row["status"]) for row in rows]
+    rows = open_lake(lake).scan("gold.dlq_reconciliation").sort_by("first_offset").to_pylist()
+    return [(row["first_offset"], row["last_offset"], row["status"]) for row in rows]
 
 
 def whole_lake(logs: Path) -> Path:
@@ -59,8 +59,8 @@ def whole_lake(logs: Path) -> Path:
 
 def causes(lake: Path) -> list[tuple[int, int, str, str | None]]:
     """The given up records of a lake with their causes."""
-    rows = open_lake(lake).scan("gold.poison_record").sort_by("offset").to_pylist()
-    return [(row["offset"], row["last_offset"], row["cause"], row["cause_source"]) for row in rows]
+    rows = open_lake(lake).scan("gold.poison_record").sort_by("first_offset").to_pylist()
+    return [(row["first_offset"], row["last_offset"], row["cause"], row["cause_source"]) for row in rows]
 
 
 ALL = [(3, 3, "matched"), (4, 4, "missing"), (7, 7, "missing"), (9, 9, "unexpected")]

@@ -225,7 +225,7 @@ LIMITS = [
 
 
 def causes(lake: Path) -> dict[int, str]:
-    return {row["offset"]: row["cause"] for row in rows_of(lake, "gold.poison_record")}
+    return {row["first_offset"]: row["cause"] for row in rows_of(lake, "gold.poison_record")}
 
 
 def test_measures_use_the_setting_that_was_in_force(logs: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from sharelens.catalog.statements import script
 from sharelens.cli import main
 from sharelens.lake.scan import open_lake
 from sharelens.lake.tables import TABLES
+from sharelens.lake.view_columns import NAMED_TABLES, OLD_NAMES, view_schema
 from tests.processes.in_process import recorded_lake
 
 LAKES = ("dlq", "streams")
@@ -46,10 +47,28 @@ def test_duckdb_reads_every_table_as_python_does(lake: Path, registered: duckdb.
     filled = 0
     for name, table in TABLES.items():
         expected, actual = opened.arrow(name), registered.sql(f"FROM {name}").to_arrow_table()
-        assert actual.schema.names == expected.schema.names
+        assert actual.schema.names == view_schema(table).names
+        actual = actual.select(expected.schema.names)
         assert sorted_rows(actual, table.key) == sorted_rows(expected, table.key), name
         filled += bool(expected.num_rows)
     assert filled > 10
+
+
+def test_views_have_the_names_of_topics_and_the_older_names_of_columns(
+    lake: Path, registered: duckdb.DuckDBPyConnection
+) -> None:
+    names = sharelens.open(lake).arrow("silver.name")
+    name_of = dict(zip(names.column("topic_id").to_pylist(), names.column("topic").to_pylist(), strict=True))
+    checked = 0
+    for table in NAMED_TABLES:
+        for topic_id, topic in registered.sql(f"SELECT DISTINCT topic_id, topic FROM {table}").fetchall():
+            assert topic == name_of.get(topic_id), table
+            checked += topic is not None
+    for table, new_names in OLD_NAMES.items():
+        for old, new in new_names.items():
+            query = f'SELECT 1 FROM {table} WHERE "{old}" IS DISTINCT FROM {new}'
+            assert registered.sql(query).fetchall() == []
+    assert checked > 3
 
 
 def test_views_say_what_a_row_is(registered: duckdb.DuckDBPyConnection) -> None:
@@ -103,7 +122,7 @@ def test_the_script_of_spark_has_a_view_of_each_table_at_its_version(lake: Path)
     text = script("spark", cut)
     for name, version in cut.versions.items():
         root = lake.resolve() / name.replace(".", "/")
-        assert f"FROM delta.`{root}` VERSION AS OF {version};" in text
+        assert f"FROM delta.`{root}` VERSION AS OF {version}" in text
 
 
 @pytest.mark.parametrize(

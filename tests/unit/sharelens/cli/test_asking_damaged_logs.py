@@ -104,6 +104,8 @@ def test_an_unreadable_folder_of_the_state_log_costs_that_folder(
     assert str(folder) in captured.err
     assert main(["state", "--log-dir", str(logs), "-o", "json"]) == 0
     assert [row["group_id"] for row in json.loads(capsys.readouterr().out)] == ["g"]
+    assert main(["locate", "--log-dir", str(logs), "--topic", "orders", "--key", "k"]) == 0
+    assert "the folder is left out" in capsys.readouterr().err
 
 
 def test_another_copy_stands_for_an_unreadable_folder(

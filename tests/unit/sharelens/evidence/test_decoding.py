@@ -77,7 +77,7 @@ def test_a_problem_keeps_its_place_and_its_first_bytes() -> None:
     assert problems.schema == PROBLEM
     assert problems.num_rows == len(STORY)
     row = problems.to_pylist()[1]
-    assert (row["topic_id"], row["partition"], row["offset"], row["last_offset"]) == (TOPIC_ID, 3, 101, 101)
+    assert (row["topic_id"], row["partition"], row["first_offset"], row["last_offset"]) == (TOPIC_ID, 3, 101, 101)
     assert (row["file"], row["position"], row["reason"]) == (DECODED_FROM, 101, "unknown_value_version")
     key = rows.column("key")[1].as_py()
     assert row["bytes"] == key + b"\0\7" + b"x" * (KEPT_BYTES - 2)

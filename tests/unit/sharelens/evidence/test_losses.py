@@ -160,7 +160,7 @@ def test_a_record_that_cannot_be_decoded_is_a_loss_of_its_own_share_partition() 
     bronze = ds.dataset(rows.append_column("cluster_id", pa.repeat("c", rows.num_rows)))
     quarantined = pa.Table.from_pylist(
         [
-            {"cluster_id": "c", "topic_id": TOPIC_ID, "partition": 3, "offset": offset, "file": file}
+            {"cluster_id": "c", "topic_id": TOPIC_ID, "partition": 3, "first_offset": offset, "file": file}
             for offset, file in ((102, DECODED_FROM), (101, DECODED_FROM), (103, DECODED_FROM), (100, "x.log"))
         ]
     )

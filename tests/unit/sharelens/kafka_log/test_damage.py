@@ -74,12 +74,17 @@ def read_all(place: Path, *, split_bytes: int = 1 << 20) -> Read:
                 keys[offset] = key
             problems += chunk.problems.to_pylist()
     assert {row["reason"] for row in problems} <= REASONS.keys()
-    missing = {offset for row in problems if row["offset"] is not None for offset in _range(row)}
+    missing = {offset for row in problems if row["first_offset"] is not None for offset in _range(row)}
     return Read(keys=keys, problems=problems, missing=missing, end=end)
 
 
+def ranges(problems):
+    """Reason, first and last offset of each problem."""
+    return [(row["reason"], row["first_offset"], row["last_offset"]) for row in problems]
+
+
 def _range(row: dict[str, object]) -> range:
-    first, last = row["offset"], row["last_offset"]
+    first, last = row["first_offset"], row["last_offset"]
     assert isinstance(first, int)
     assert isinstance(last, int)
     return range(first, min(last, first + 10_000) + 1)
@@ -118,7 +123,7 @@ def test_a_broken_batch_is_stepped_over_and_exactly_it_is_missing(
     change(folder / SEGMENT, log, 1, at, raw)
     read = read_all(tmp_path)
     assert sorted(read.keys) == [*range(5), *range(11, 18)], damage
-    assert [(row["reason"], row["offset"], row["last_offset"]) for row in read.problems] == [(reason, 5, 10)], damage
+    assert ranges(read.problems) == [(reason, 5, 10)], damage
     assert read.problems[0]["position"] == log.headers[1, rb.POSITION]
     assert str(read.problems[0]["file"]).endswith(SEGMENT)
 
@@ -154,7 +159,7 @@ def test_records_that_do_not_parse_are_a_problem_of_their_batch(
     write_log(tmp_path, log)
     read = read_all(tmp_path)
     assert sorted(read.keys) == [*range(5), *range(11, 18)]
-    assert [(row["reason"], row["offset"], row["last_offset"]) for row in read.problems] == [(reason, 5, 10)]
+    assert ranges(read.problems) == [(reason, 5, 10)]
 
 
 def test_more_records_than_bytes_are_refused_before_memory_is_taken(tmp_path: Path) -> None:
@@ -165,7 +170,7 @@ def test_more_records_than_bytes_are_refused_before_memory_is_taken(tmp_path: Pa
     write_log(tmp_path, log)
     read = read_all(tmp_path)
     assert sorted(read.keys) == list(range(11))
-    assert [(row["reason"], row["offset"]) for row in read.problems] == [("bad_record_count", 11)]
+    assert [(row["reason"], row["first_offset"]) for row in read.problems] == [("bad_record_count", 11)]
 
 
 @pytest.mark.slow
@@ -190,7 +195,7 @@ def test_a_complete_last_batch_with_a_wrong_checksum_is_a_problem(tmp_path: Path
     change(folder / SEGMENT, log, 2, 80, b"\x00\x00\x00")
     read = read_all(tmp_path)
     assert sorted(read.keys) == list(range(11))
-    assert [(row["reason"], row["offset"], row["last_offset"]) for row in read.problems] == [("crc_mismatch", 11, 17)]
+    assert ranges(read.problems) == [("crc_mismatch", 11, 17)]
     assert reader.log_end(partition_of(tmp_path)) == reader.LogEnd(end_offset=18, unreadable_bytes=0, newest_ms=1010)
 
 
@@ -205,7 +210,7 @@ def test_several_complete_batches_with_wrong_checksums_end_the_log_and_the_torn_
     path.write_bytes(path.read_bytes()[:-20])
     read = read_all(tmp_path)
     assert sorted(read.keys) == list(range(5))
-    assert [(row["reason"], row["offset"], row["last_offset"]) for row in read.problems] == [("crc_mismatch", 5, 17)]
+    assert ranges(read.problems) == [("crc_mismatch", 5, 17)]
     torn = int(log.headers[3, rb.SIZE]) - 20
     assert reader.log_end(partition_of(tmp_path)) == reader.LogEnd(end_offset=18, unreadable_bytes=torn, newest_ms=1004)
 
@@ -226,7 +231,7 @@ def test_a_header_with_a_wrong_checksum_claims_no_more_offsets_than_its_fields_a
     change(folder / SEGMENT, log, 2, 80, b"\x00\x00\x00")
     change(folder / SEGMENT, log, 2, at, raw)
     read = read_all(tmp_path)
-    assert [(row["offset"], row["last_offset"]) for row in read.problems] == [(11, last)]
+    assert [(row["first_offset"], row["last_offset"]) for row in read.problems] == [(11, last)]
 
 
 def test_bytes_of_a_torn_tail_are_counted_and_those_of_empty_space_are_not(tmp_path: Path) -> None:
@@ -246,7 +251,7 @@ def test_a_torn_tail_below_the_committed_end_is_a_problem_once(tmp_path: Path) -
     path.write_bytes(path.read_bytes()[:-10])
     read = read_all(tmp_path)
     assert read.end == 18
-    assert [(row["reason"], row["offset"], row["last_offset"]) for row in read.problems] == [("truncated", 11, 17)]
+    assert ranges(read.problems) == [("truncated", 11, 17)]
 
 
 def test_a_cut_in_a_closed_segment_is_a_problem(tmp_path: Path) -> None:
@@ -256,7 +261,7 @@ def test_a_cut_in_a_closed_segment_is_a_problem(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-10])
     read = read_all(tmp_path)
     assert sorted(read.keys) == [*range(5), *range(11, 18)]
-    assert [(row["reason"], row["offset"], row["last_offset"]) for row in read.problems] == [("truncated", 5, 10)]
+    assert ranges(read.problems) == [("truncated", 5, 10)]
 
 
 def test_messages_of_before_kafka_0_11_are_named_not_read(tmp_path: Path) -> None:
@@ -275,9 +280,7 @@ def test_messages_of_before_kafka_0_11_are_named_not_read(tmp_path: Path) -> Non
     (folder / SEGMENT).write_bytes(raw[:start] + sets + raw[end:])
     read = read_all(tmp_path)
     assert sorted(read.keys) == [*range(5), *range(11, 18)]
-    assert [(row["reason"], row["offset"], row["last_offset"]) for row in read.problems] == [
-        ("unsupported_magic", 5, 10)
-    ]
+    assert ranges(read.problems) == [("unsupported_magic", 5, 10)]
 
 
 def test_a_batch_inside_a_value_is_never_taken_for_the_logs_own(tmp_path: Path) -> None:
@@ -299,7 +302,7 @@ def test_a_batch_twice_gives_its_records_once_and_loses_none(tmp_path: Path) -> 
     (folder / SEGMENT).write_bytes(raw[:end] + raw[start:end] + raw[end:])
     read = read_all(tmp_path)
     assert sorted(read.keys) == list(range(18))
-    assert [(row["reason"], row["offset"]) for row in read.problems] == [("out_of_order", None)]
+    assert [(row["reason"], row["first_offset"]) for row in read.problems] == [("out_of_order", None)]
 
 
 def test_swapped_batches_are_read_or_named(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def problems(partition: LogPartition) -> list[tuple[str, int, int]]:
     end = reader.readable_end(partition, include_uncommitted=True)
     split = reader.Split(partition=partition, from_offset=0, to_offset=end)
     table = pa.Table.from_batches([chunk.problems for chunk in _chunks(split)], schema=PROBLEM)
-    return [(row["reason"], row["offset"], row["last_offset"]) for row in table.to_pylist()]
+    return [(row["reason"], row["first_offset"], row["last_offset"]) for row in table.to_pylist()]
 
 
 def _chunks(split: reader.Split) -> list[reader.Chunk]:

@@ -106,7 +106,7 @@ def test_a_segment_that_vanished_is_a_gap_and_one_of_a_stale_listing_stops_the_r
     listed = obstore.list_with_delimiter(buckets.bucket("logs"), "stale/__share_group_state-0/")
     buckets.remove(gone.uri)
     problems = [row for chunk in reader.read_split(split) for row in chunk.problems.to_pylist()]
-    assert [(row["reason"], row["offset"]) for row in problems] == [("vanished", gone.base_offset)]
+    assert [(row["reason"], row["first_offset"]) for row in problems] == [("vanished", gone.base_offset)]
     monkeypatch.setattr(obstore, "list_with_delimiter", lambda store, prefix: listed)
     with pytest.raises(LogDirectoryError, match=rf"^{gone.uri}: the store lists this object and does not have it"):
         list(reader.read_split(split))

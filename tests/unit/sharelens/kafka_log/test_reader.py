@@ -163,7 +163,7 @@ def test_a_segment_that_vanished_is_a_problem_with_its_range(tmp_path: Path) -> 
     (folder / "00000000000000000000.log").rename(folder / "00000000000000000000.log.deleted")
     chunks = list(reader.read_split(split))
     rows = [row for chunk in chunks for row in chunk.problems.to_pylist()]
-    assert [(row["reason"], row["offset"], row["last_offset"]) for row in rows] == [("vanished", 1, 3)]
+    assert [(row["reason"], row["first_offset"], row["last_offset"]) for row in rows] == [("vanished", 1, 3)]
     assert [offset for chunk in chunks for offset in chunk.records["offset"].to_pylist()] == list(range(4, 12))
 
 
@@ -173,7 +173,7 @@ def test_a_topic_that_is_deleted_meanwhile_vanishes_whole(tmp_path: Path) -> Non
     (partition,) = (part for part in unite([scan_log_directory(str(tmp_path))]) if part.topic == TOPIC)
     folder.rename(tmp_path / f"{TOPIC}-0.0a1b2c-delete")
     rows = [row for chunk in reader.read_split(split_of(partition, 0, 8)) for row in chunk.problems.to_pylist()]
-    assert [(row["reason"], row["offset"], row["last_offset"]) for row in rows] == [("vanished", 0, 7)]
+    assert [(row["reason"], row["first_offset"], row["last_offset"]) for row in rows] == [("vanished", 0, 7)]
 
 
 @pytest.mark.parametrize("leave_root", [True, False])

@@ -59,5 +59,5 @@ def test_a_figure_counts_columns_of_its_measure(name: str) -> None:
 
 
 def test_archived_records_are_no_gaps_and_not_near_the_limit() -> None:
-    rows = pa.table({"offset": [0, 5, 9], "last_offset": [3, 5, 9], "cause": ["unknown", "gap", None]})
+    rows = pa.table({"first_offset": [0, 5, 9], "last_offset": [3, 5, 9], "cause": ["unknown", "gap", None]})
     assert total("archived_records", rows) == 4

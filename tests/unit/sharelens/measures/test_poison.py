@@ -31,7 +31,7 @@ def given_up(text, topic=RECORDS, settings=LIMIT_3, **options):
 def lines(*arguments, **options):
     """`offsets count cause by source | first outcome-last outcome @ log offset` of each row."""
     return [
-        f"{row['offset']}-{row['last_offset']} {row['delivery_count']} {row['cause']} by {row['cause_source']} | "
+        f"{row['first_offset']}-{row['last_offset']} {row['delivery_count']} {row['cause']} by {row['cause_source']} | "
         f"{row['first_outcome_ms']}-{row['last_outcome_ms']} @ {row['log_offset']}"
         for row in given_up(*arguments, **options)
     ]
@@ -131,7 +131,7 @@ def test_near_the_limit_is_who_stands_one_delivery_below_it():
 
 def test_each_life_has_its_own():
     assert [
-        (row["offset"], row["life_log_offset"])
+        (row["first_offset"], row["life_log_offset"])
         for row in given_up("""
         0 snapshot start=0 snapshot=0
         0 update start=0 3 archived 1

@@ -23,7 +23,7 @@ def lines(text):
     """`first-last kind acknowledged/max count | life | first > cause > last` of each row."""
     return [
         f"{row['first_offset']}-{row['last_offset']} {row['kind']} {row['times_acknowledged']}/"
-        f"{row['max_delivery_count']} | life {row['life']} | "
+        f"{row['max_delivery_count']} | life {row['life_log_offset']} | "
         f"{row['first_log_offset']} > {row['cause_log_offset']} > {row['last_log_offset']}"
         for row in measured(parsed(text)).to_pylist()
     ]
@@ -117,7 +117,7 @@ def test_the_whole_of_the_offsets_that_a_record_may_claim_is_one_range():
 @given(LOGS)
 def test_any_log_is_told_as_a_model_tells_it_that_goes_offset_by_offset(log):
     rows = {
-        (row["partition"], offset, row["kind"], row["life"]): (
+        (row["partition"], offset, row["kind"], row["life_log_offset"]): (
             row["times_acknowledged"],
             row["max_delivery_count"],
             row["first_log_offset"],

@@ -17,21 +17,24 @@ REJECTED, LIMIT = "rejected", "delivery_limit"
 
 def poison(*runs, **extra_columns):
     row = {**LIFE, "delivery_count": 2, "cause": "unknown", "log_offset": 9, "completeness": "complete"}
-    rows = [{**row, "offset": first, "last_offset": last, **extra_columns} for first, last in runs]
+    rows = [{**row, "first_offset": first, "last_offset": last, **extra_columns} for first, last in runs]
     return pa.Table.from_pylist(rows, schema=POISON_RECORD)
 
 
 def letters(causes, **extra_columns):
     row = {**LIFE, "status": "matched", "cause_source": "dead_letter", "dlq_offset": 1, "completeness": "complete"}
     rows = [
-        {**row, "offset": offset, "last_offset": offset, "cause": cause, **extra_columns} for offset, cause in causes
+        {**row, "first_offset": offset, "last_offset": offset, "cause": cause, **extra_columns}
+        for offset, cause in causes
     ]
     return pa.Table.from_pylist(rows, schema=DLQ_RECONCILIATION)
 
 
 def lines(poison_rows):
     assert poison_rows.schema.equals(POISON_RECORD)
-    return [f"{r['offset']}-{r['last_offset']} {r['cause']} by {r['cause_source']}" for r in poison_rows.to_pylist()]
+    return [
+        f"{r['first_offset']}-{r['last_offset']} {r['cause']} by {r['cause_source']}" for r in poison_rows.to_pylist()
+    ]
 
 
 def test_a_run_is_cut_where_letters_tell_more():
@@ -96,8 +99,8 @@ def test_rows_of_a_lake_that_differ_by_run_alone_are_joined_under_the_later_one(
     rows = archiving((5, 6), (7, 7))
     rows = rows.append_column("run_id", pa.array([1, 2])).append_column("is_final", pa.array([True, False]))
     with_causes = with_letter_causes(rows, letters([(5, REJECTED), (6, REJECTED), (7, REJECTED)]))
-    assert with_causes.select(["offset", "last_offset", "run_id", "is_final"]).to_pylist() == [
-        {"offset": 5, "last_offset": 7, "run_id": 2, "is_final": False}
+    assert with_causes.select(["first_offset", "last_offset", "run_id", "is_final"]).to_pylist() == [
+        {"first_offset": 5, "last_offset": 7, "run_id": 2, "is_final": False}
     ]
 
 
@@ -123,10 +126,12 @@ def test_runs_say_of_each_offset_what_its_letter_says(causes, gaps):
         at += size + gap + 1
     with_causes = with_letter_causes(poison(*runs), letters(sorted(causes.items())))
     rows = with_causes.to_pylist()
-    cause_by_offset = {offset: row["cause"] for row in rows for offset in range(row["offset"], row["last_offset"] + 1)}
+    cause_by_offset = {
+        offset: row["cause"] for row in rows for offset in range(row["first_offset"], row["last_offset"] + 1)
+    }
     offsets = [offset for first, last in runs for offset in range(first, last + 1)]
     assert cause_by_offset == {offset: causes.get(offset, "unknown") for offset in offsets}
-    assert sum(row["last_offset"] - row["offset"] + 1 for row in rows) == len(offsets)
+    assert sum(row["last_offset"] - row["first_offset"] + 1 for row in rows) == len(offsets)
     starts = {first for first, _ in runs}
     neighbours = itertools.pairwise(rows)
-    assert all(b["offset"] in starts or a["cause"] != b["cause"] for a, b in neighbours)
+    assert all(b["first_offset"] in starts or a["cause"] != b["cause"] for a, b in neighbours)

@@ -75,7 +75,11 @@ def lines(*arguments, **options):
     """`offsets status (reason) cause | archiving-archived letter at` of each row."""
     texts = []
     for row in rows_of(*arguments, **options).to_pylist():
-        offsets = f"{row['offset']}" if row["offset"] == row["last_offset"] else f"{row['offset']}-{row['last_offset']}"
+        offsets = (
+            f"{row['first_offset']}"
+            if row["first_offset"] == row["last_offset"]
+            else f"{row['first_offset']}-{row['last_offset']}"
+        )
         reason = "" if row["reason"] is None else f" ({row['reason']})"
         letter = "no letter" if row["dlq_offset"] is None else f"{row['dlq_partition']}@{row['dlq_offset']}"
         moment = "" if row["dead_lettered_ms"] is None else f" at {row['dead_lettered_ms']}"

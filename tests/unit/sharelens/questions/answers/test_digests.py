@@ -14,7 +14,7 @@ SCHEMA = pa.schema(
         ("cause", pa.string()),
         ("topic_id", pa.string()),
         ("partition", pa.int32()),
-        ("offset", pa.int64()),
+        ("first_offset", pa.int64()),
         ("last_offset", pa.int64()),
         ("at_ms", pa.int64()),
     ]

@@ -38,6 +38,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Cut:
         ("SELECT count(*) AS n FROM GOLD.\"delivery_history\"", [{"n": 1}]),
         ("SELECT count(*) AS n FROM gold.publication", [{"n": 1}]),
         ("SELECT count(*) AS n FROM bronze.quarantine", [{"n": 0}]),
+        ("SELECT topic FROM gold.delivery_history", [{"topic": "orders"}]),
+        ("SELECT q.offset, q.first_offset FROM bronze.quarantine AS q", []),
         ("SELECT current_setting('TimeZone') AS zone", [{"zone": "UTC"}]),
     ],
 )  # fmt: skip
