@@ -41,10 +41,12 @@ def with_record_counts(places: pa.Table, every: pa.Table, rows_of_state_partitio
 
 
 def near_places(places: pa.Table) -> pc.Expression:
-    """A condition on PLACE_KEY that all rows of some places (one at least) meet, and few others.
+    """A condition on PLACE_KEY that all rows of some places meet, and few others; that of no places holds for no row.
 
     The statistics of row groups decide it, so that row groups of other places are left out.
     """
+    if places.num_rows == 0:
+        return pc.scalar(False)
     condition = pc.scalar(True)
     for name in ("state_partition", "group_id", "topic_id"):
         values = pc.unique(places.column(name)).sort()
