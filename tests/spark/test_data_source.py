@@ -93,7 +93,7 @@ def test_problems_can_be_read_too(spark: SparkSession, tmp_path: Path) -> None:
             raw[100] ^= 1
         (copy / name).write_bytes(raw)
     rows = spark.read.format("kafka_log").option("rows", "problems").load(str(tmp_path / "logs")).collect()
-    assert [(row.reason, row.position, row.offset) for row in rows] == [("crc_mismatch", 0, 0)]
+    assert [(row.reason, row.position, row.first_offset) for row in rows] == [("crc_mismatch", 0, 0)]
 
 
 @pytest.mark.parametrize(
