@@ -1,4 +1,4 @@
-"""A cluster with streams groups alone has no state log: every question about share partitions says that there is none."""
+"""A cluster with streams groups alone has no state log: questions about share partitions say that there is none."""
 
 import pyarrow as pa
 import pytest

@@ -72,7 +72,8 @@ def test_every_table_has_a_view_and_spark_reads_those_of_each_kind_as_python_doe
         view = spark.table(f"{PREFIX}{name}")
         assert view.columns == view_schema(table).names
         if name in OF_EACH_KIND:
-            assert in_order(view.toArrow().select(table.schema.names), table.key) == in_order(registered.arrow(name), table.key), name
+            rows = view.toArrow().select(table.schema.names)
+            assert in_order(rows, table.key) == in_order(registered.arrow(name), table.key), name
 
 
 def test_columns_keep_their_comments_and_a_second_registration_replaces_the_first(
