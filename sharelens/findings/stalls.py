@@ -11,7 +11,14 @@ from sharelens.findings.finding import ERROR, INFO, WARNING, Finding, Row
 from sharelens.findings.group_rows import worst_of_groups
 from sharelens.findings.rule import Need, Rule
 from sharelens.findings.signs import Signs
-from sharelens.findings.thresholds import FILLING_LOCKS, FILLING_SHARE, LEAST_STALL_MS, RETENTION_SHARE, Thresholds
+from sharelens.findings.thresholds import (
+    FILLING_LOCKS,
+    FILLING_SHARE,
+    LEAST_STALL_MS,
+    RETENTION_SHARE,
+    SMALL_LAG,
+    Thresholds,
+)
 from sharelens.groups.schemas import EMPTY
 from sharelens.measures.stalls.intervals import SILENT
 from sharelens.output.wording import clock, counted, number
@@ -38,6 +45,28 @@ def stuck(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
         of_result = judged.filter(pc.field("result") == result)
         for row in worst_of_groups(of_result, WORST_FIRST):
             yield finding_of(signs, row, thresholds)
+    silent = [_is_silent(signs, row, thresholds) for row in signs.lag.to_pylist()]
+    for row in worst_of_groups(signs.lag.filter(pa.array(silent, pa.bool_())), [("log_time_ms", "ascending")]):
+        yield _silent(signs, row)
+
+
+def _is_silent(signs: Signs, row: Row, thresholds: Thresholds) -> bool:
+    """Whether records wait for a group with members that writes nothing, and no header says since when they do."""
+    group = signs.groups_by_id.get(row["group_id"])
+    lag = row["lag_recounted"] if row["lag"] is None else row["lag"]
+    return (
+        (row["topic_id"], row["partition"]) not in signs.with_headers
+        and (group is not None and group["state"] != EMPTY)
+        and (lag is not None and lag > SMALL_LAG)
+        and signs.now_ms - row["log_time_ms"] >= thresholds.stall(row["group_id"]).sure_ms
+    )
+
+
+def _silent(signs: Signs, row: Row) -> Finding:
+    idle_ms = signs.now_ms - row["log_time_ms"]
+    text = f"not judged: records wait in {counted(row['share_partitions'], 'share partition')} without a state write "
+    text += f"for {lasted(idle_ms)}; since when they wait is unknown"
+    return about_group(signs, row, severity=ERROR, kind="stuck", text=text, question="lag", remedy=Need.HEADERS.remedy)
 
 
 def _result(signs: Signs, row: Row, thresholds: Thresholds) -> str | None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from sharelens.broker.simulator.settings import PROFILES, profile
+from sharelens.broker.simulator.simulation import simulate
 from sharelens.cli import main
 from sharelens.findings.rule import About
 from sharelens.findings.rules import RULES
@@ -22,7 +24,7 @@ from sharelens.source.request import CutChoice, Source
 from sharelens.tables.opening import open_evidence
 from tests.dataset_settings import given_settings
 from tests.datasets import dataset
-from tests.depths import in_soak
+from tests.depths import every_nth, in_soak
 from tests.logs.metadata_logs import NO_OP, write_metadata
 from tests.once import made_once
 from tests.processes.in_process import make_lake
@@ -31,6 +33,8 @@ from tools.record_answers.logs import set_file_times, time_range
 STATE, GROUPS = "__share_group_state-", "__consumer_offsets-"
 NO_TROUBLE, UNJUDGED, TROUBLE = 0, 4, 3
 LeftOut = Callable[[str], bool]
+SMALL = {"records": 900, "state_partitions": 3, "partitions": 2, "groups": 4, "checkpoints": 3}
+SIMULATED = {f"simulated {name}": (name, seed) for seed, name in enumerate(PROFILES)}
 
 
 def of_a_user_topic(name: str) -> bool:
@@ -38,9 +42,20 @@ def of_a_user_topic(name: str) -> bool:
     return re.fullmatch(r"(?!__).*-[0-9]+", name) is not None
 
 
+def logs_of(scenario: str) -> Path:
+    """The log of a scenario: a recorded one, or for a profile of the simulator one that it writes, once."""
+    if scenario not in SIMULATED:
+        return dataset(scenario) / "logs"
+    name, seed = SIMULATED[scenario]
+    return (
+        made_once(f"simulated/{scenario}", lambda folder: simulate(profile(name, **SMALL), seed, folder / "logs"))
+        / "logs"
+    )
+
+
 def copy_without(scenario: str, left_out: LeftOut, *, keeps_times: bool = True) -> Path:
-    """A copy of a recorded log without some files and folders, made once; its files have the times of a broker's."""
-    logs = dataset(scenario) / "logs"
+    """A copy of a log without some files and folders, made once; its files have the times of a broker's."""
+    logs = logs_of(scenario)
 
     def make(folder: Path) -> None:
         shutil.copytree(logs, folder / "logs")
@@ -230,7 +245,11 @@ REMOVED: dict[str, LeftOut] = {
 @pytest.mark.parametrize("later_ms", [63_000, 3_600_000])
 @pytest.mark.parametrize("removed", REMOVED)
 @pytest.mark.parametrize(
-    "scenario", [*("timeouts", "dlq"), *in_soak("admin", "basic", "crash", "pruned", "transactions", "upgrade", "v44")]
+    "scenario",
+    [
+        *("timeouts", "dlq", *every_nth(4, SIMULATED)),
+        *in_soak("admin", "basic", "crash", "pruned", "transactions", "upgrade", "v44"),
+    ],
 )
 def test_an_input_less_turns_no_finding_into_health_and_no_health_into_a_finding(
     scenario: str, removed: str, later_ms: int
@@ -241,3 +260,19 @@ def test_an_input_less_turns_no_finding_into_health_and_no_health_into_a_finding
     full, fewer = results(logs, now_ms), results(copy_without(scenario, REMOVED[removed]), now_ms)
     turned = {key for key in full.keys() ^ fewer.keys() if "found" in (full.get(key), fewer.get(key))}
     assert turned == set()
+
+
+@pytest.mark.parametrize("scenario", ["timeouts", *in_soak("admin", "dlq", "edge", "upgrade")])
+def test_what_a_state_partition_less_hides_is_not_judged_and_nothing_new_is_found(scenario: str) -> None:
+    logs = copy_without(scenario, lambda name: False)
+    now_ms = time_range(logs).last_ms + 3_600_000
+    full, hidden_count = results(logs, now_ms), 0
+    for folder in (path.name for path in logs.iterdir() if path.name.startswith(STATE)):
+        copy = copy_without(scenario, lambda name, left_out=folder: name == left_out)
+        fewer = results(copy, now_ms)
+        hidden = {key for key, result in full.items() if result == "found" and key not in fewer}
+        assert not {key for key, result in fewer.items() if result == "found" and key not in full}
+        with open_evidence(Source(log_dirs=(str(copy),), takes_group_log=True)) as evidence:
+            assert {group for _, group in hidden} <= set(evidence.missing.by_group)
+        hidden_count += len(hidden)
+    assert hidden_count or scenario != "timeouts"

@@ -11,7 +11,7 @@ from sharelens.findings.finding import ERROR, INFO, Finding
 from sharelens.findings.signs import Signs
 from sharelens.findings.thresholds import Thresholds
 from sharelens.measures.settings.over_time import LOCK_DURATION, GroupSettings
-from tests.findings import TOPIC, signs_with, stall
+from tests.findings import NOW_MS, TOPIC, signs_with, stall
 
 SECOND_MS = 1_000
 MEMBERS = ({"group_id": "g", "state": "STABLE"},)
@@ -66,6 +66,29 @@ def test_silence_needs_to_know_the_members() -> None:
     assert stuck(signs_with(stalls=[silent], groups=NOBODY)) == []
     (row,) = stuck(signs_with(stalls=[silent], groups=None))
     assert row.remedy == "copy __consumer_offsets-3"
+
+
+@pytest.mark.parametrize(
+    ("changes", "idle_ms", "is_unjudged"),
+    [
+        ({}, 180_000, True),
+        ({}, 179_999, False),
+        ({"lag": None, "lag_recounted": 3}, 180_000, True),
+        ({"lag": 2}, 180_000, False),
+        ({"lag": None}, 180_000, False),
+    ],
+)
+def test_records_that_wait_in_silence_are_not_judged_without_headers(
+    changes: dict[str, int | None], idle_ms: int, is_unjudged: bool
+) -> None:
+    row = {"lag": 3, "log_time_ms": NOW_MS - idle_ms} | changes
+    read = signs_with(lag=[row], groups=MEMBERS, with_headers=frozenset())
+    assert [row.remedy for row in stuck(read)] == (["copy the topics' folders"] if is_unjudged else [])
+    for other in (
+        signs_with(lag=[row], groups=MEMBERS),
+        signs_with(lag=[row], groups=NOBODY, with_headers=frozenset()),
+    ):
+        assert stuck(other) == []
 
 
 def test_what_stands_in_a_group_without_members_is_information() -> None:
