@@ -6,8 +6,9 @@ from sharelens.findings.finding import Finding, Row
 from sharelens.findings.rule import Need
 from sharelens.findings.signs import Signs
 from sharelens.output.wording import counted, number, place
+from sharelens.tables.missing import MissingEvidence
 from state_model.java import partition_for_group
-from state_model.topics import OFFSETS_TOPIC
+from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 OFFSETS_PARTITIONS = 50
 """Kafka's default of offsets.topic.num.partitions; it can't be changed later without losing groups."""
@@ -52,6 +53,20 @@ def offsets_remedy(signs: Signs, group_id: str) -> str:
         if len(numbers) > PARTITIONS_NAMED:
             return Need.COORDINATOR_LOG.remedy
     return f"copy {', '.join(f'{OFFSETS_TOPIC}-{number}' for number in sorted(numbers))}"
+
+
+def states_remedy(missing: MissingEvidence) -> str:
+    """The remedy where share partitions lie in state partitions that the evidence lacks."""
+    numbers = missing.state_partitions
+    if not numbers.items:
+        return Need.STATE_LOG.remedy
+    further = " and others" if missing.has_others or numbers.count > len(numbers.items) else ""
+    return f"copy {', '.join(f'{STATE_TOPIC}-{number}' for number in numbers.items)}{further}"
+
+
+def share_remedy(signs: Signs, group_id: str) -> str | None:
+    """The remedy of a share of all that a group did: None where the state of all its share partitions is here."""
+    return states_remedy(signs.missing) if group_id in signs.missing.by_group else None
 
 
 def where(signs: Signs, row: Row) -> str:

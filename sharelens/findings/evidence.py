@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from sharelens.findings.about import states_remedy
 from sharelens.findings.finding import ERROR, WARNING, Finding
 from sharelens.findings.rule import About, Need, Rule
 from sharelens.findings.signs import Signs
@@ -50,13 +51,8 @@ def state_log_partial(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]
         return
     of_all = f"of {counted(missing.initialized or 0, 'initialized share partition')}"
     if missing.absent:
-        numbers = missing.state_partitions
-        remedy = Need.STATE_LOG.remedy
-        if numbers.items:
-            further = " and others" if missing.has_others or numbers.count > len(numbers.items) else ""
-            remedy = f"copy {', '.join(f'{STATE_TOPIC}-{number}' for number in numbers.items)}{further}"
         verb = "lies in a state partition that isn't" if missing.absent == 1 else "lie in state partitions that aren't"
-        yield _partial(missing.absent, f"{of_all} {verb} here", remedy)
+        yield _partial(missing.absent, f"{of_all} {verb} here", states_remedy(missing))
     held_back, unreadable = (missing.reasons.get(reason, 0) for reason in (HELD_BACK, UNREADABLE))
     if held_back:
         text = f"{of_all} have their state at or above the high watermark"

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.findings.about import about_group, spread
+from sharelens.findings.about import about_group, share_remedy, spread
 from sharelens.findings.finding import ERROR, WARNING, Finding
 from sharelens.findings.group_rows import first_hours, sums_of_groups
 from sharelens.findings.rule import Need, Rule
@@ -72,7 +72,10 @@ def redelivered(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
         if row["size"] >= max(LEAST_GROWTH, LARGE_SHARE * count):
             text = f"{number(row['size'])} of {counted(count, 'delivery', 'deliveries')} of records settled since "
             text += f"{clock(row['since_ms'], signs.now_ms)} were repeated ones{spread(row)}"
-            yield about_group(signs, row, severity=WARNING, kind="redelivery_burst", text=text, question="redelivered")
+            yield about_group(
+                signs, row, severity=WARNING, kind="redelivery_burst", text=text, question="redelivered",
+                remedy=share_remedy(signs, row["group_id"]),
+            )  # fmt: skip
 
 
 def limit_burst(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
@@ -91,8 +94,9 @@ def limit_burst(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
         text += f"of {counted(count, 'outcome')} of the hour{spread(row)}"
         severity = ERROR if row["size"] >= LARGE_BURST_SHARE * count else WARNING
         yield about_group(
-            signs, {**row, "since_ms": since_ms}, severity=severity, kind="limit_burst", text=text, question="poison"
-        )
+            signs, {**row, "since_ms": since_ms}, severity=severity, kind="limit_burst", text=text, question="poison",
+            remedy=share_remedy(signs, group),
+        )  # fmt: skip
     may_reach = pc.field("delivery_count") >= LOWEST_DELIVERY_COUNT_LIMIT
     may_be = lately.filter(pc.field("cause").isin([DELIVERY_LIMIT, UNKNOWN]) & may_reach)
     for group, row in _bursts(may_be, outcomes).items():

@@ -7,6 +7,7 @@ import pytest
 from sharelens.findings import outcomes
 from sharelens.findings.finding import ERROR, WARNING
 from sharelens.findings.thresholds import HOUR_MS, MINUTE_MS, Thresholds
+from sharelens.tables.missing import MissingEvidence, Sample
 from tests.findings import NOW_MS, signs_with
 
 THRESHOLDS = Thresholds()
@@ -78,3 +79,11 @@ def test_letters_are_missing_or_nobody_knows() -> None:
     assert unjudged.remedy == "copy the folders of the dead-letter topic"
     assert nameless.remedy is not None
     assert nameless.remedy.startswith("--group-configs FILE")
+
+
+def test_a_share_of_all_that_a_group_did_is_not_judged_where_the_state_of_some_is_missing() -> None:
+    done = {"hour_ms": THIS_HOUR_MS, "offsets": 20, "deliveries": 100, "extra_deliveries": 60}
+    missing = MissingEvidence(by_group={"g": 1}, state_partitions=Sample(count=1, items=(2,)))
+    read = signs_with(archived=[given_up(12)], attempts=[done], missing=missing)
+    rows = [*outcomes.redelivered(read, THRESHOLDS), *outcomes.limit_burst(read, THRESHOLDS)]
+    assert [row.remedy for row in rows] == ["copy __share_group_state-2"] * 2
