@@ -170,7 +170,7 @@ TABLES: dict[str, Table] = {
         ),
         Table(
             name=SILVER_METADATA_RECORD,
-            comment="one record of __cluster_metadata or of a snapshot of it that fills a gap, without secrets",
+            comment="one record of __cluster_metadata, or of a snapshot that fills a gap; no secrets, no NO_OP records",
             schema=_schema(METADATA_RECORD),
             key=("cluster_id", "snapshot_end_offset", "log_offset"),
             clustering=("snapshot_end_offset", "log_offset"),
