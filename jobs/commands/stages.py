@@ -11,10 +11,11 @@ from jobs.commands.reading import NOTHING_TO_READ, READING, READING_OF_SETTINGS,
 from jobs.commands.refusals import refuse_closed
 from sharelens.cli.asking import parameters
 from sharelens.cli.options.common import Command, Seconds, becomes, examples, stacked
-from sharelens.cli.options.spark import SPARK, engine_settings, session_of
+from sharelens.cli.options.spark import ENGINE, SPARK, engine_settings, session_of
 from sharelens.output import json_text, say, say_warnings, tell
 from sharelens.parameters.times import time_text
 from sharelens.question_table.shared import lake
+from sharelens.spark.engine import AUTO
 from state_model.columnar.startup import import_arrow_without_pandas
 from state_model.errors import UsageError
 
@@ -49,7 +50,7 @@ LOCK_TIMEOUT = click.option(
     help="Time to wait for the lock of another run: 90s, 5m; a number: seconds  [default: conf, 1m]",
 )
 REQUIRE_ROWS = click.option("--require-rows", is_flag=True, help="Exit with 1 when there is no new record.")
-ENGINE = becomes("settings", engine_settings, LOCK_TIMEOUT, REQUIRE_ROWS, *SPARK)
+SETTINGS = becomes("settings", engine_settings, LOCK_TIMEOUT, REQUIRE_ROWS, *SPARK)
 EVERY = becomes("schedule", schedule_of, *SCHEDULE)
 
 
@@ -57,7 +58,8 @@ EVERY = becomes("schedule", schedule_of, *SCHEDULE)
 class Request:
     """A run as options say it: over which lake, what it reads, when it runs again, how it computes and publishes.
 
-    `rebuild`: the stage that starts over. `skip`: kinds of expectations that the check leaves out.
+    `rebuild`: the stage that starts over. `skip`: kinds of expectations that the check leaves out. `engine`: the option
+    --engine.
     """
 
     lake: str
@@ -68,6 +70,7 @@ class Request:
     skip: tuple[str, ...] = ()
     require_rows: bool = False
     require_check: bool = False
+    engine: str = AUTO
 
 
 def start(command: str, stages: tuple[str, ...], request: Request) -> None:
@@ -180,7 +183,7 @@ def _run_options(stages: tuple[str, ...], request: Request, fetch: "Fetch | None
         require_check=request.require_check,
         stages=stages,
         split_bytes=settings.split_bytes,
-        in_process_bytes=in_process_bytes(settings),
+        in_process_bytes=in_process_bytes(settings, request.engine),
         dead_letter_topics=dead_letter_topics(reading.dlq_topic, reading.dlq_prefix),
         keep_dlq_values=reading.dlq_values == "keep",
         fetch=fetch,
@@ -242,34 +245,42 @@ run = _command(
     "run",
     _run,
     "The whole pipeline: from logs to delivery state.",
-    [LAKE, READING, EVERY, REBUILD, CHECK, SKIP, ENGINE],
+    [LAKE, READING, EVERY, REBUILD, CHECK, SKIP, ENGINE, SETTINGS],
     "sharelens run --log-dir /var/kafka-copy --lake ./lake",
 )
 ingest = _command(
     "ingest",
     _ingest,
     "The first stage alone: logs into bronze.",
-    [LAKE, READING, ENGINE],
+    [LAKE, READING, ENGINE, SETTINGS],
     "sharelens ingest --log-dir /disk1/kafka --log-dir /disk2/kafka --lake ./lake",
 )
 decode = _command(
-    "decode", _decode, "The second stage alone: bronze into silver.", [LAKE, ENGINE], "sharelens decode --lake ./lake"
+    "decode",
+    _decode,
+    "The second stage alone: bronze into silver.",
+    [LAKE, ENGINE, SETTINGS],
+    "sharelens decode --lake ./lake",
 )
 replay = _command(
-    "replay", _replay, "The third stage alone: silver into gold.", [LAKE, ENGINE], "sharelens replay --lake ./lake"
+    "replay",
+    _replay,
+    "The third stage alone: silver into gold.",
+    [LAKE, ENGINE, SETTINGS],
+    "sharelens replay --lake ./lake",
 )
 measure = _command(
     "measure",
     _measure,
     "The fourth stage alone: gold measures.",
-    [LAKE, READING_OF_SETTINGS, ENGINE],
+    [LAKE, READING_OF_SETTINGS, ENGINE, SETTINGS],
     "sharelens measure --lake ./lake --settings ./settings",
 )
 audit_log = _command(
     "audit-log",
     _audit_log,
     "The fifth stage alone: audit findings.",
-    [LAKE, ENGINE],
+    [LAKE, ENGINE, SETTINGS],
     "sharelens audit-log --lake ./lake",
 )
 publish = _command(

@@ -14,10 +14,11 @@ import state_model
 from sharelens import providers
 from sharelens.configuration.settings import Settings, conf_file
 from sharelens.spark.class_archive import archive_options
+from sharelens.spark.engine import AUTO, IN_PROCESS
 from sharelens.spark.jars import delta_jars
 from sharelens.spark.java import find_java, home_for_spark, spark_home
 from sharelens.spark.kept_files import keep_folder
-from state_model.errors import SharelensError
+from state_model.errors import SharelensError, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,8 +88,21 @@ def _reason(error: Exception) -> str:
     return " ".join(words.split())[:500]
 
 
-def in_process_bytes(settings: Settings) -> int:
-    """How much a stage may read and still run without Spark; 0 on a cluster, and where a session is there already."""
+EVERY_SIZE = 1 << 62
+
+
+def in_process_bytes(settings: Settings, engine: str = AUTO) -> int:
+    """How much a stage may read and still run without Spark, by the option --engine.
+
+    With `auto` 0 on a cluster, and where a session is there already.
+
+    Raises:
+        UsageError: the process alone is to compute, and a master of a cluster is set.
+    """
+    if engine == IN_PROCESS and not is_local(settings.master):
+        raise UsageError(f"--engine {IN_PROCESS} and the master {settings.master} of a cluster: leave one of them out")
+    if engine != AUTO:
+        return EVERY_SIZE if engine == IN_PROCESS else 0
     if not is_local(settings.master) or "PYSPARK_GATEWAY_PORT" in os.environ:
         return 0
     pyspark = sys.modules.get("pyspark.sql")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sharelens.spark.engine import AUTO, IN_PROCESS, ON_SPARK
 from state_model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,6 +17,14 @@ SPARK = [
     click.option("--master", metavar="URL", help="Spark master  [default: local[*]]"),
     click.option("--conf", metavar="K=V", multiple=True, help="A setting of Spark. Repeatable."),
 ]
+
+ENGINE = click.option(
+    "--engine",
+    type=click.Choice([AUTO, ON_SPARK, IN_PROCESS]),
+    default=AUTO,
+    show_default=True,
+    help="Where stages compute: on Spark, in this process, or by how much they read.",
+)
 
 
 def engine_settings(

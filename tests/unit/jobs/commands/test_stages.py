@@ -149,6 +149,28 @@ def test_settings_of_spark_and_flags_reach_the_settings(
     assert {("spark.x", "1"), ("spark.y", "a=b")} <= set(settings.spark_conf.items())
 
 
+def test_a_run_computes_where_it_is_told_to(
+    execute: Run, logs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class SessionStartedError(AssertionError):
+        """Raised in place of starting Spark."""
+
+    def session(*_: object) -> Any:
+        def start() -> None:
+            raise SessionStartedError
+
+        return start
+
+    monkeypatch.setattr(compute, "session_of", session)
+    words = ["run", "--log-dir", logs, "--lake", str(tmp_path / "lake")]
+    code, _, err = execute(*words, "--engine", "spark")
+    assert (code, "SessionStartedError" in err) == (1, True)
+    code, summary, _ = execute(*words, "--engine", "local")
+    assert (code, set(summary["engine"].values())) == (0, {"local"})
+    code, _, err = execute(*words, "--engine", "local", "--master", "spark://host:7077")
+    assert (code, "leave one of them out" in err) == (2, True)
+
+
 def test_the_command_that_an_unpublished_lake_names_finishes_it(execute: Run, logs: str, empty: str) -> None:
     assert execute("ingest", "--lake", empty, "--log-dir", logs)[0] == 0
     code, _, err = execute("state", "--lake", empty)
