@@ -13,7 +13,7 @@ import pyarrow as pa
 from sharelens.catalog.views import AS_OF, MOMENT, NOW, View, as_of_condition, literal, type_name
 from sharelens.lake.snapshot import Snapshot
 from sharelens.lake.tables import TABLES, TIME, Table
-from sharelens.lake.view_columns import NAMES, quoted, view_query
+from sharelens.lake.view_columns import NAMES, no_rows_query, quoted, view_query
 from state_model.columnar.schemas import comment
 
 TYPES = {
@@ -51,7 +51,7 @@ def _view(view: View, suffix: str, query: str, run: int) -> Iterator[str]:
 
 def _rows(view: View) -> str:
     if view.snapshot is None or not view.snapshot.files:
-        return f"{_no_rows(view.schema)} WHERE false"
+        return no_rows_query(view.schema, _type)
     where = "" if view.condition is None else f"\nWHERE {view.condition}"
     rows = f"(\n{_of_files(view.table, view.snapshot)}{where}\n)"
     return view_query(view.table, rows, _name_rows(view.names))
@@ -60,12 +60,8 @@ def _rows(view: View) -> str:
 def _name_rows(names: Snapshot | None) -> str:
     table = TABLES[NAMES]
     if names is None or not names.files:
-        return f"({_no_rows(table.schema)} WHERE false)"
+        return f"({no_rows_query(table.schema, _type)})"
     return f"(\n{_of_files(table, names)}\n)"
-
-
-def _no_rows(schema: pa.Schema) -> str:
-    return "SELECT " + ", ".join(f"CAST(NULL AS {_type(field.type)}) AS {quoted(field.name)}" for field in schema)
 
 
 def _of_files(table: Table, snapshot: Snapshot) -> str:

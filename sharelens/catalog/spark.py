@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-import pyarrow as pa
-
 from sharelens.catalog.views import AS_OF, MOMENT, NOW, View, as_of_condition
 from sharelens.lake.snapshot import Snapshot
 from sharelens.lake.tables import TABLES
-from sharelens.lake.view_columns import NAMES, view_query
+from sharelens.lake.view_columns import NAMES, no_rows_query, view_query
 from sharelens.questions.queries.definitions import spark_type, text_literal
 from state_model.columnar.schemas import comment
 
@@ -40,20 +38,18 @@ def _view(view: View, suffix: str, query: str, run: int) -> str:
 
 def _rows(view: View) -> str:
     if view.snapshot is None:
-        return f"{_no_rows(view.schema)} WHERE false"
+        return no_rows_query(view.schema, spark_type, _quoted)
     where = "" if view.condition is None else f" WHERE {view.condition}"
     rows = f"(SELECT * FROM {_version(view.snapshot)}{where})"  # noqa: S608  # our own names
-    name_rows = f"({_no_rows(TABLES[NAMES].schema)} WHERE false)" if view.names is None else _version(view.names)
+    name_rows = (
+        f"({no_rows_query(TABLES[NAMES].schema, spark_type, _quoted)})" if view.names is None else _version(view.names)
+    )
     return view_query(view.table, rows, name_rows, _quoted)
 
 
 def _version(snapshot: Snapshot) -> str:
     path = snapshot.storage.root.replace("`", "``")
     return f"delta.`{path}` VERSION AS OF {snapshot.version}"
-
-
-def _no_rows(schema: pa.Schema) -> str:
-    return "SELECT " + ", ".join(f"CAST(NULL AS {spark_type(field.type)}) AS `{field.name}`" for field in schema)
 
 
 def _quoted(name: str) -> str:

@@ -7,7 +7,7 @@ import pyarrow as pa
 from sharelens.catalog.views import NOW, View, literal, type_name
 from sharelens.lake.snapshot import Snapshot
 from sharelens.lake.tables import TABLES, TIME
-from sharelens.lake.view_columns import NAMES, quoted, view_query
+from sharelens.lake.view_columns import NAMES, no_rows_query, quoted, view_query
 
 DELTA = "_delta"
 """Behind the name of a table that the connector reads at its newest version; the views read it at the cut's."""
@@ -61,20 +61,16 @@ def _registration(prefix: str, name: str, snapshot: Snapshot) -> str:
 
 def _rows(view: View) -> str:
     if view.snapshot is None:
-        return f"{_no_rows(view.schema)} WHERE false"
+        return no_rows_query(view.schema, _type)
     where = "" if view.condition is None else f" WHERE {view.condition}"
     rows = f"(SELECT * FROM {view.qualified}{DELTA} FOR VERSION AS OF {view.snapshot.version}{where})"  # noqa: S608
     names = view.names
     name_rows = (
-        f"({_no_rows(TABLES[NAMES].schema)} WHERE false)"
+        f"({no_rows_query(TABLES[NAMES].schema, _type)})"
         if names is None
         else f"{view.prefix}{NAMES}{DELTA} FOR VERSION AS OF {names.version}"
     )
     return view_query(view.table, rows, name_rows)
-
-
-def _no_rows(schema: pa.Schema) -> str:
-    return "SELECT " + ", ".join(f"CAST(NULL AS {_type(field.type)}) AS {quoted(field.name)}" for field in schema)
 
 
 def _selected(view: View) -> str:

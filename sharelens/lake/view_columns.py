@@ -72,5 +72,13 @@ def view_query(table: Table, rows: str, name_rows: str, identifier: Callable[[st
     )
 
 
+def no_rows_query(
+    schema: pa.Schema, type_of: Callable[[pa.DataType], str], identifier: Callable[[str], str] = quoted
+) -> str:
+    """A query in the SQL of every engine that has the columns of a schema and no row."""
+    columns = (f"CAST(NULL AS {type_of(field.type)}) AS {identifier(field.name)}" for field in schema)
+    return f"SELECT {', '.join(columns)} WHERE false"
+
+
 NAMED_TABLES = tuple(name for name, table in TABLES.items() if has_named_topics(table))
 """The tables whose views need the rows of silver.name."""
