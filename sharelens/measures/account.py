@@ -35,8 +35,7 @@ REASONS = (*WHATS, None, "life_ended", "acknowledged_again", "start_undetermined
 """Of passed_without_outcome: what the batch headers say of the offset, or life_ended; else a remark on the class."""
 NO_REASON, LIFE_ENDED, AGAIN, START_UNDETERMINED, RECREATED = range(len(WHATS), len(REASONS))
 UNKNOWN = WHATS.index("unknown")
-GAPS = (CONTROL, COMPACTED)
-"""What the batch headers say of offsets that hold no record."""
+NO_GAPS = np.zeros(0, np.bool_)
 DROPPED = ("changed", "split_or_joined", "start_offset_passed")
 """Ends of a range after which its offsets are in another range of the same life, or in none."""
 
@@ -86,16 +85,17 @@ def archived_without_record(accounted: pa.Table, topics: Mapping[tuple[str, int]
         rows_of.setdefault(place, []).append(row)
     count = 0
     for place, rows_of_place in rows_of.items():
-        if (log := topics.get(place)) is not None:
-            at = np.array(rows_of_place)
-            count += int((_gaps_below(log, lasts[at] + 1) - _gaps_below(log, firsts[at])).sum())
+        log = topics.get(place)
+        is_gap = NO_GAPS if log is None else (log.kind == CONTROL) | (log.kind == COMPACTED)
+        if log is not None and is_gap.any():
+            at, gaps = np.array(rows_of_place), (log.range_first[is_gap], log.range_last[is_gap])
+            count += int((_offsets_below(gaps, lasts[at] + 1) - _offsets_below(gaps, firsts[at])).sum())
     return count
 
 
-def _gaps_below(log: TopicLog, offsets: Ints) -> Ints:
-    """For each offset how many offsets below it hold no record."""
-    is_gap = np.isin(log.kind, GAPS)
-    firsts, lasts = log.range_first[is_gap], log.range_last[is_gap]
+def _offsets_below(ranges: tuple[Ints, Ints], offsets: Ints) -> Ints:
+    """For each offset how many offsets of some ranges lie below it."""
+    firsts, lasts = ranges
     # Ranges ascend and are disjoint: those that begin below the offset count whole, but the last may reach over it.
     sizes = np.append(0, np.cumsum(lasts - firsts + 1))
     begun = np.searchsorted(firsts, offsets)

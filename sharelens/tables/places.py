@@ -44,8 +44,10 @@ def counted_places(parts: Iterable[pa.Table]) -> pa.Table:
 
 def of_places(rows: pa.Table, places: pa.Table) -> pa.Table:
     """The rows (with PLACE_KEY) of these places, in their order."""
-    (of_rows, chosen), _ = places_of(rows, places)
-    is_chosen = np.isin(of_rows, chosen)
+    (of_rows, chosen), every_place = places_of(rows, places)
+    flags = np.zeros(every_place.count, np.bool_)
+    flags[chosen] = True
+    is_chosen = flags[of_rows]
     return rows if is_chosen.all() else rows.filter(pa.array(is_chosen))
 
 
