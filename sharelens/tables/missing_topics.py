@@ -1,6 +1,7 @@
 """User partitions that the evidence lacks although live share partitions have records in them."""
 
 from collections.abc import Collection
+from weakref import WeakKeyDictionary
 
 from sharelens.measures.topics.extents import TopicPartition, topic_partitions
 from sharelens.tables.port import Tables
@@ -19,9 +20,20 @@ def missing_user_partitions(tables: Tables, user_partitions: Collection[TopicPar
     absent = set(user_partitions) - set(topic_partitions(rows))
     if not absent:
         return set()
-    topic_ids = {topic_id for topic_id, _ in absent} - deleted_topics(tables)
-    states = read_states(tables, Keys(topics=dict.fromkeys(topic_ids))) if topic_ids else None
-    return set() if states is None else absent & set(topic_partitions(states))
+    deleted = deleted_topics(tables)
+    absent = {(topic_id, partition) for topic_id, partition in absent if topic_id not in deleted}
+    return absent & _with_live_state(tables) if absent else set()
+
+
+_LIVE: "WeakKeyDictionary[Tables, frozenset[TopicPartition]]" = WeakKeyDictionary()
+"""What `_with_live_state` has read: the questions of a report ask for it one after the other."""
+
+
+def _with_live_state(tables: Tables) -> frozenset[TopicPartition]:
+    """The user partitions in which a share partition has state at the end."""
+    if tables not in _LIVE:
+        _LIVE[tables] = frozenset(topic_partitions(read_states(tables, Keys())))
+    return _LIVE[tables]
 
 
 def deleted_topics(tables: Tables) -> set[str]:
