@@ -162,6 +162,12 @@ site: $(ENV_STAMP) ## Build the documentation as a site, build/site/index.html
 bundle: setup ## Write one archive that installs without a network, for this Python and machine
 	@$(BIN)/python -m tools.make_bundle
 
+# The wheel with compiled kernels: for this Python and machine, and the numba that compiled them.
+.PHONY: wheel
+wheel: $(ENV_STAMP) ## Write the wheel with compiled kernels, for this Python and machine, to dist/
+	@$(BIN)/python -m tools.ship_kernels
+	@$(BIN)/python -m hatchling build --target wheel --directory dist
+
 # Python packages for spark.archives: docs/how-to/run-on-a-cluster.md.
 .PHONY: dist-env
 dist-env: setup ## Write an environment for Spark's executors as one archive, for this Python and machine

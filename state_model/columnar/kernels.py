@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from functools import cached_property, update_wrapper
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from pathlib import Path
+from typing import Any, ClassVar, Generic, ParamSpec, TypeVar, cast
 
 from state_model.columnar.hidden_modules import hidden
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Function = TypeVar("Function", bound=Callable[..., object])
+SHIPPED = Path(__file__).parents[1] / "compiled_kernels"
+"""Compiled code that came with a wheel (`state_model.columnar.shipped_kernels`); a checkout has none."""
 
 when_numba_is_there: Callable[[], None] | None = None
 """Called once, when numba has been imported and before it compiles, so that a caller can listen to its events."""
@@ -21,6 +24,8 @@ class Kernel(Generic[Parameters, Result]):
     """
 
     is_numba_loaded = False
+    shipped_to: ClassVar[Path | None] = None
+    """Where compiled code is written for a wheel; None: nowhere."""
 
     def __init__(self, function: Callable[Parameters, Result], **options: bool) -> None:
         self.interpreted = function
@@ -41,9 +46,16 @@ class Kernel(Generic[Parameters, Result]):
         """The compiled function with an entry for Python."""
         compiler = self._compiler()
         try:
-            return compiler(cache=True, nogil=True, **self._options)(self.interpreted)
+            compiled = compiler(cache=True, nogil=True, **self._options)(self.interpreted)
         except RuntimeError:  # no cache is writable
-            return compiler(nogil=True, **self._options)(self.interpreted)
+            compiled = compiler(nogil=True, **self._options)(self.interpreted)
+        folder = Kernel.shipped_to or SHIPPED
+        if folder.is_dir():
+            from state_model.columnar.shipped_kernels import ShippedCache
+
+            ships = Kernel.shipped_to is not None
+            compiled._cache = ShippedCache(self.interpreted, compiled._cache, folder, ships=ships)
+        return compiled
 
     @cached_property
     def _inlined(self) -> Any:

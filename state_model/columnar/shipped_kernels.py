@@ -1,0 +1,51 @@
+"""Compiled kernels that came with the package: machine code for any processor of its kind, so that nobody waits.
+
+numba keeps compiled code by processor; these were compiled for a generic one (`tools.ship_kernels`) and are found
+whatever the processor is. They count only for the numba, the Python and the source that they were compiled with: with
+another one numba compiles, as without them. Imports numba.
+"""
+
+import hashlib
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from numba.core.caching import IndexDataCacheFile
+from numba.core.compiler import CompileResult
+
+
+class ShippedCache:
+    """The cache of a kernel, in the place of numba's: shipped code comes before what numba keeps on this machine.
+
+    `numba_cache`: numba's own cache. `folder`: where shipped code lies; with `ships`, what is compiled is written there, too.
+    """
+
+    def __init__(self, function: Callable[..., Any], numba_cache: Any, folder: Path, *, ships: bool = False) -> None:
+        self._numba_cache, self._ships = numba_cache, ships
+        self._code = hashlib.sha256(function.__code__.co_code).hexdigest()
+        source = hashlib.sha256(Path(function.__code__.co_filename).read_bytes()).hexdigest()
+        version = f"py{sys.version_info.major}{sys.version_info.minor}"
+        name = f"{function.__module__}.{function.__qualname__}.{version}"
+        self._shipped = IndexDataCacheFile(str(folder), name, source)  # type: ignore[no-untyped-call]
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """The code for a signature: shipped, or of numba's cache; None: there is none."""
+        target_context.refresh()
+        shipped = self._shipped.load(self._key(signature))  # type: ignore[no-untyped-call]
+        if shipped is not None:
+            return CompileResult._rebuild(target_context, *shipped)  # type: ignore[no-untyped-call]
+        return self._numba_cache.load_overload(signature, target_context)
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        """Keeps code that was compiled."""
+        if self._ships:
+            self._shipped.save(self._key(signature), compiled._reduce())  # type: ignore[no-untyped-call]
+        self._numba_cache.save_overload(signature, compiled)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._numba_cache, name)
+
+    def _key(self, signature: Any) -> tuple[Any, ...]:
+        return signature, platform.machine(), self._code
