@@ -19,7 +19,7 @@ from numba.core.compiler import CompileResult
 class ShippedCache:
     """The cache of a kernel, in the place of numba's: shipped code comes before what numba keeps on this machine.
 
-    `numba_cache`: numba's own cache. `folder`: where shipped code lies; with `ships`, what is compiled is written there, too.
+    `numba_cache`: that of numba. `folder`: where shipped code lies; with `ships`, compiled code is written there, too.
     """
 
     def __init__(self, function: Callable[..., Any], numba_cache: Any, folder: Path, *, ships: bool = False) -> None:
