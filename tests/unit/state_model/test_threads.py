@@ -56,8 +56,16 @@ def fails_at(bad: int) -> tuple[Callable[[int], int], list[int]]:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_error_of_the_first_item_that_fails_is_raised(threads: int) -> None:
     work, called = fails_at(1)
+    has_failed = threading.Event()
+
+    def slow_behind(number: int) -> int:
+        """Threads of this process wait for each other, so that no thread does all items before the failure is seen."""
+        if number > 1:
+            has_failed.wait(0.05)
+        return work(number)
+
     with pytest.raises(ValueError, match="item 1"):
-        map_in_threads(work, range(1000), threads)
+        map_in_threads(slow_behind, range(1000), threads)
     assert len(called) < 1000, "items behind it that nothing had begun are left out"
 
 

@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -197,12 +198,11 @@ def test_a_state_topic_that_is_the_newest_from_a_later_run_on_is_measured_whole(
 
 
 def test_a_lake_without_a_newer_table_opens_and_gets_it_with_the_next_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lake, logs = tmp_path / "lake", logs_of(tmp_path / "logs", STORY)
-    with monkeypatch.context() as patch:
-        patch.delitem(STAGED, "lag_over_time")
-        patch.delitem(TABLES, "gold.lag_over_time")
+    with mock.patch.dict(STAGED), mock.patch.dict(TABLES):  # which give back the order, too
+        del STAGED["lag_over_time"], TABLES["gold.lag_over_time"]
         run_here(lake, logs)  # makes the tables itself
     assert not Lake(lake).exists("gold.lag_over_time")
     assert lags(lake)["g"] == (ORDERS_RECORDS - 5, 1)
