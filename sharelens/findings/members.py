@@ -47,7 +47,7 @@ def work_of_groups(signs: Signs) -> list[dict[str, Any]]:
     """
     rows = signs.lag
     recounted = pc.is_null(rows.column("lag"))
-    rows = rows.select(SHARE_PARTITION_KEY).append_column("work", _work(signs)).append_column("recounted", recounted)
+    rows = rows.select(SHARE_PARTITION_KEY).append_column("work", signs.work).append_column("recounted", recounted)
     counted_again = rows.filter(pc.field("recounted") & (pc.field("work") > 0)).column("group_id").to_pylist()
     upper_bounds = set(counted_again)
     return [
@@ -58,11 +58,6 @@ def work_of_groups(signs: Signs) -> list[dict[str, Any]]:
         }
         for row in sums_of_groups(rows, "work")
     ]
-
-
-def _work(signs: Signs) -> pa.ChunkedArray:
-    """The lag of each share partition; counted again where Kafka's own count is unknown."""
-    return pc.coalesce(signs.lag.column("lag"), signs.lag.column("lag_recounted"))
 
 
 def no_members(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
@@ -122,7 +117,7 @@ def _unknown_members(signs: Signs, row: Row) -> Finding:
 def _unknown_work(signs: Signs, busy: Set[str]) -> list[dict[str, Any]]:
     """Groups but the `busy` ones, which have a known lag above 0, of which a share partition's lag can't be counted."""
     is_started = pc.not_equal(pc.fill_null(signs.lag.column("unknown_reason"), ""), NO_START)
-    rows = signs.lag.filter(pc.and_(is_started, pc.is_null(_work(signs))))
+    rows = signs.lag.filter(pc.and_(is_started, pc.is_null(signs.work)))
     order = [(name, "ascending") for name in SHARE_PARTITION_KEY]
     return [row for row in worst_of_groups(rows, order) if row["group_id"] not in busy]
 
@@ -273,7 +268,7 @@ def _topic(signs: Signs, topic_id: str) -> str:
 
 def unassigned(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
     """User partitions with a lag that no member has, in groups with members."""
-    behind = signs.lag.filter(pc.greater(_work(signs), 0))
+    behind = signs.lag.filter(pc.greater(signs.work, 0))
     least_ms = thresholds.or_min_duration(UNASSIGNED_MS)
     for group in signs.coordination:
         if not group.members or signs.now_ms - group.changed_ms < least_ms:

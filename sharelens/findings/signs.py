@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sharelens.evidence.now import Now
 from sharelens.tables.cover import StatePartitionCover
@@ -179,6 +180,11 @@ class Signs:
     def groups_by_id(self) -> Mapping[str, Mapping[str, Any]]:
         """The rows of groups; empty without a record of the group coordinator."""
         return {} if self.groups is None else {row["group_id"]: row for row in self.groups.to_pylist()}
+
+    @cached_property
+    def work(self) -> pa.ChunkedArray:
+        """The lag of each row of `lag`: Kafka's count, else the one counted again; null where neither is known."""
+        return pc.coalesce(self.lag.column("lag"), self.lag.column("lag_recounted"))
 
     @cached_property
     def groups_without_record(self) -> frozenset[str]:

@@ -45,19 +45,18 @@ def stuck(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
         of_result = judged.filter(pc.field("result") == result)
         for row in worst_of_groups(of_result, WORST_FIRST):
             yield finding_of(signs, row, thresholds)
-    silent = [_is_silent(signs, row, thresholds) for row in signs.lag.to_pylist()]
-    for row in worst_of_groups(signs.lag.filter(pa.array(silent, pa.bool_())), [("log_time_ms", "ascending")]):
+    waiting = signs.lag.filter(pc.greater(signs.work, SMALL_LAG))
+    is_silent = [_is_silent(signs, row, thresholds) for row in waiting.to_pylist()]
+    for row in worst_of_groups(waiting.filter(pa.array(is_silent, pa.bool_())), [("log_time_ms", "ascending")]):
         yield _silent(signs, row)
 
 
 def _is_silent(signs: Signs, row: Row, thresholds: Thresholds) -> bool:
-    """Whether records wait for a group with members that writes nothing, and no header says since when they do."""
+    """Whether a group with members, for which records wait, writes nothing, and no header says since when they wait."""
     group = signs.groups_by_id.get(row["group_id"])
-    lag = row["lag_recounted"] if row["lag"] is None else row["lag"]
     return (
         (row["topic_id"], row["partition"]) not in signs.with_headers
         and (group is not None and group["state"] != EMPTY)
-        and (lag is not None and lag > SMALL_LAG)
         and signs.now_ms - row["log_time_ms"] >= thresholds.stall(row["group_id"]).sure_ms
     )
 

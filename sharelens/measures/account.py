@@ -35,7 +35,6 @@ REASONS = (*WHATS, None, "life_ended", "acknowledged_again", "start_undetermined
 """Of passed_without_outcome: what the batch headers say of the offset, or life_ended; else a remark on the class."""
 NO_REASON, LIFE_ENDED, AGAIN, START_UNDETERMINED, RECREATED = range(len(WHATS), len(REASONS))
 UNKNOWN = WHATS.index("unknown")
-NO_GAPS = np.zeros(0, np.bool_)
 DROPPED = ("changed", "split_or_joined", "start_offset_passed")
 """Ends of a range after which its offsets are in another range of the same life, or in none."""
 
@@ -85,9 +84,10 @@ def archived_without_record(accounted: pa.Table, topics: Mapping[tuple[str, int]
         rows_of.setdefault(place, []).append(row)
     count = 0
     for place, rows_of_place in rows_of.items():
-        log = topics.get(place)
-        is_gap = NO_GAPS if log is None else (log.kind == CONTROL) | (log.kind == COMPACTED)
-        if log is not None and is_gap.any():
+        if (log := topics.get(place)) is None:
+            continue
+        is_gap = (log.kind == CONTROL) | (log.kind == COMPACTED)
+        if is_gap.any():
             at, gaps = np.array(rows_of_place), (log.range_first[is_gap], log.range_last[is_gap])
             count += int((_offsets_below(gaps, lasts[at] + 1) - _offsets_below(gaps, firsts[at])).sum())
     return count

@@ -1,7 +1,7 @@
 """Compiled kernels that came with the package: machine code for any processor of its kind, so that nobody waits.
 
-numba keeps compiled code by processor; these were compiled for a generic one (`tools.ship_kernels`) and are found
-whatever the processor is. They count only for the numba, the Python and the source that they were compiled with: with
+numba keeps compiled code by processor; these were compiled for a generic one (`tools.ship_kernels`) and load on every
+one. They count only for the numba, the Python and the source that they were compiled with: with
 another one numba compiles, as without them. Imports numba.
 """
 

@@ -8,7 +8,7 @@ from jobs.commands.progress import Lines, progress_bars
 
 
 class Clock:
-    """A clock that goes on when it is told."""
+    """A clock that a test moves."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
