@@ -8,13 +8,13 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+COMMAND_STAMP := $(VENV)/.stamp-command
 ENV_STAMP := $(VENV)/.stamp-environment
 JAR_STAMP := $(VENV)/.stamp-jars
-ARCHIVE_STAMP := $(VENV)/.stamp-classes
 KERNEL_STAMP := $(VENV)/.stamp-kernels
 TOOLS := $(VENV)/tools
 SOURCES := state_model sharelens jobs pyspark_kafka_log
-KERNEL_SOURCES := $(wildcard state_model/columnar/*.py state_model/audit/columnar/*.py sharelens/kafka_log/*.py sharelens/measures/*.py)
+KERNEL_SOURCES := $(shell grep -rlE 'columnar.kernels import|import kernels' --include='*.py' state_model sharelens)
 PYTEST := $(BIN)/python -m pytest
 AIRFLOW := .venv-airflow
 AIRFLOW_STAMP := $(AIRFLOW)/.stamp-environment
@@ -43,7 +43,7 @@ help: ## Show this list
 	  /^[a-z-]+:.*##/ {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: setup
-setup: $(ENV_STAMP) $(JAR_STAMP) $(ARCHIVE_STAMP) $(KERNEL_STAMP) ## Make .venv with the command .venv/bin/sharelens and all it needs
+setup: $(ENV_STAMP) $(JAR_STAMP) $(KERNEL_STAMP) ## Make .venv with the command .venv/bin/sharelens, all it needs, and tools for development
 	@$(BIN)/python -m compileall -q $(SOURCES) bench dags tools
 	@echo "ready: $(BIN)/sharelens --help"
 
@@ -52,7 +52,7 @@ setup-airflow: $(AIRFLOW_STAMP) ## Make .venv-airflow with Airflow, which runs d
 	@echo "ready: AIRFLOW__CORE__DAGS_FOLDER=$(CURDIR)/dags $(AIRFLOW)/bin/airflow standalone"
 
 .PHONY: demo
-demo: setup ## Show the whole story: broker, clients with faults, pipeline, answers
+demo: $(COMMAND_STAMP) $(JAR_STAMP) $(KERNEL_STAMP) ## Show the whole story: broker, clients with faults, pipeline on Spark, answers
 	@$(BIN)/sharelens demo
 
 ##@ Checking it
@@ -164,8 +164,7 @@ bundle: setup ## Write one archive that installs without a network, for this Pyt
 
 # The wheel with compiled kernels: for this Python and machine, and the numba that compiled them.
 .PHONY: wheel
-wheel: $(ENV_STAMP) ## Write the wheel with compiled kernels, for this Python and machine, to dist/
-	@$(BIN)/python -m tools.ship_kernels
+wheel: $(ENV_STAMP) $(KERNEL_STAMP) ## Write the wheel with compiled kernels, for this Python and machine, to dist/
 	@$(BIN)/python -m hatchling build --target wheel --directory dist
 
 # Python packages for spark.archives: docs/how-to/run-on-a-cluster.md.
@@ -179,7 +178,7 @@ soak: setup ## Kill runs hundreds of times and compare with an undisturbed lake
 
 .PHONY: clean
 clean: ## Remove .venv and whatever was built
-	rm -rf $(VENV) $(AIRFLOW) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(AIRFLOW) state_model/compiled_kernels build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment without pip (a Debian without python3-venv) borrows the pip or uv of the system.
@@ -199,25 +198,28 @@ $(VENV)/bin/uv:
 	    "On Debian: apt-get install python3-venv" >&2; exit 1; \
 	fi
 
-$(ENV_STAMP): pyproject.toml constraints.txt | $(VENV)/bin/uv
-	@echo "installing into $(VENV) ..."
-	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python \
-	  --constraint constraints.txt --build-constraint constraints.txt --editable '.[all]' --group dev --group docs
+INSTALL = VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install --quiet --python $(BIN)/python \
+	  --constraint constraints.txt --build-constraint constraints.txt --editable
+
+# What the demo needs. Python writes bytecode of what it imports.
+$(COMMAND_STAMP): pyproject.toml constraints.txt | $(VENV)/bin/uv
+	@echo "installing the command into $(VENV) ..."
+	@$(INSTALL) '.[broker,quality,report,spark,workload]'
+	@touch $@
+
+$(ENV_STAMP): $(COMMAND_STAMP)
+	@echo "installing tools for development into $(VENV) ..."
+	@$(INSTALL) '.[all]' --group dev --group docs --compile-bytecode
 	@touch $@
 
 # Resolved once by Spark's own resolver, then kept; no later start needs the network.
-$(JAR_STAMP): sharelens/spark/jars.py $(ENV_STAMP)
+$(JAR_STAMP): sharelens/spark/jars.py $(COMMAND_STAMP)
 	@$(BIN)/python -m sharelens.spark.jars
 	@touch $@
 
-# A session maps Spark's classes from an archive instead of reading and verifying them: some seconds each start.
-$(ARCHIVE_STAMP): sharelens/spark/train_class_archive.py sharelens/spark/class_archive.py sharelens/spark/java.py $(JAR_STAMP)
-	@$(BIN)/python -m sharelens.spark.train_class_archive
-	@touch $@
-
-# Compiled kernels are kept beside their modules, so that no first question waits for a compiler.
-$(KERNEL_STAMP): $(KERNEL_SOURCES) $(ENV_STAMP)
-	@$(BIN)/python -m tools.warm_kernels
+# Compiled kernels lie in the package, here and in each wheel that is built here: no first question waits for a compiler.
+$(KERNEL_STAMP): $(KERNEL_SOURCES) tools/ship_kernels.py $(COMMAND_STAMP)
+	@$(BIN)/python -m tools.ship_kernels
 	@touch $@
 
 # Airflow pins much of what it uses: an environment of its own keeps it away from Spark, and Spark away from it.

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.once import made_once
-from tools.kernel_cache import share_kernels
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -130,10 +129,7 @@ def _build_wheel(folder: Path) -> None:
 
 
 def install_wheel(place: Path) -> Path:
-    """The Python of a new environment with the wheel; its libraries are those of the environment of the tests.
-
-    Compiled kernels of the checkout go with it: the compiler would take a minute or two.
-    """
+    """The Python of a new environment with the wheel; its libraries are those of the environment of the tests."""
     (wheel,) = made_once("wheel", _build_wheel).glob("*.whl")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place / "env")], check=True)
     python = place / "env" / "bin" / "python"
@@ -143,5 +139,4 @@ def install_wheel(place: Path) -> Path:
     (site,) = (place / "env").glob("lib/python*/site-packages")
     (libraries,) = (path for path in Path(sys.executable).parents[1].glob("lib/python*/site-packages"))
     (site / "libraries.pth").write_text(f"{libraries}\n", encoding="utf-8")
-    share_kernels(ROOT, site)
     return python

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sharelens import __version__
-from tools.kernel_cache import share_kernels
 from tools.make_bundle import MODIFIED_S, ROOT, build_wheel, platform_name
 
 UV = Path(sys.executable).with_name("uv")
@@ -67,22 +66,14 @@ def install(environment: Path, wheel: Path) -> None:
 
 
 def compile_all(environment: Path) -> None:
-    """Bytecode and kernels, which name the times of their sources: whole seconds, as the archive keeps them.
-
-    What this checkout has compiled is taken over; questions compile the rest.
-    """
+    """Writes bytecode, which names the times of the sources: whole seconds, as the archive keeps them."""
     for path in environment.rglob("*"):
         if path.is_file() and not path.is_symlink():
             os.utime(path, (MODIFIED_S, MODIFIED_S))
-    (packages,) = environment.glob("lib/python*/site-packages")
-    share_kernels(ROOT, packages)
     python = str(environment / "bin" / "python")
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    for command in (
-        ["-m", "compileall", "-q", "-j", "0", str(environment / "lib")],
-        [str(ROOT / "tools/warm_kernels.py")],
-    ):
-        subprocess.run([python, "-I", *command], check=True, env=clean, stdout=sys.stderr)
+    command = [python, "-I", "-m", "compileall", "-q", "-j", "0", str(environment / "lib")]
+    subprocess.run(command, check=True, env=clean, stdout=sys.stderr)
 
 
 def point_at(environment: Path, python: str) -> None:

@@ -85,11 +85,11 @@ def start(command: str, stages: tuple[str, ...], request: Request) -> None:
         )
     if "check" not in stages:
         import_arrow_without_pandas()
-    options = _run_options(stages, request, fetch)
+    options = run_options(stages, request, fetch)
     session = session_of(command, request.settings)
     work = Work(
         lake=options.lake,
-        run=lambda: _run_once(options, session),
+        run=lambda: run_once(options, session),
         tell=lambda summary, extra_fields: _tell_summary(command, options, summary, extra_fields),
         end=lambda: _remove_fetched(options),
         lock_timeout_s=options.lock_timeout_s,
@@ -103,7 +103,8 @@ def start(command: str, stages: tuple[str, ...], request: Request) -> None:
         refuse_closed(summary.gates)
 
 
-def _run_once(options: "RunOptions", session: Callable[[], Any]) -> "Summary":
+def run_once(options: "RunOptions", session: Callable[[], Any]) -> "Summary":
+    """Runs stages once, with bars of progress on a terminal. `session`: starts Spark when called."""
     from jobs.commands.progress import progress_bars
     from jobs.run import run as run_pipeline
 
@@ -148,7 +149,8 @@ def _say_settings(stored: Sequence[Mapping[str, Any]]) -> None:
             )
 
 
-def _run_options(stages: tuple[str, ...], request: Request, fetch: "Fetch | None") -> "RunOptions":
+def run_options(stages: tuple[str, ...], request: Request, fetch: "Fetch | None" = None) -> "RunOptions":
+    """The options of a run, from those of the command line."""
     from jobs.options import RunOptions
     from sharelens.kafka_log.archives import log_directories
     from sharelens.lake.lake import Lake

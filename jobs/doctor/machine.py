@@ -103,9 +103,12 @@ def check_jars() -> Check:
 
 
 def check_kernel_cache() -> Check:
-    """Compiled kernels can be kept; without that, every first question compiles for some seconds."""
+    """Compiled kernels came with the package, or can be kept; else every command compiles for half a minute."""
     import state_model
+    from state_model.columnar.kernels import SHIPPED, numba_of_shipped
 
+    if numba_of_shipped() == metadata.version("numba"):
+        return Check(name="kernel-cache", ok=True, detail=f"compiled kernels are in {SHIPPED}")
     named = os.environ.get("NUMBA_CACHE_DIR")
     folder = Path(named) if named else Path(state_model.__file__).parent
     if os.access(_existing(folder), os.W_OK | os.X_OK):

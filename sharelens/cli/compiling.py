@@ -2,12 +2,17 @@
 
 import threading
 import time
+from importlib import metadata
 
 from sharelens.output import say
 from state_model.columnar import kernels
 
 AFTER_S = 1.0
 LINE = "sharelens: compiling kernels, once after an installation; this takes half a minute to two minutes"
+OTHER_NUMBA = "; those of the package are for numba {shipped}, and numba {installed} is installed"
+UNSAVED = (
+    "sharelens: compiled kernels can't be kept ({}), so each command compiles them; NUMBA_CACHE_DIR names a folder"
+)
 
 
 class Notice:
@@ -58,9 +63,17 @@ class Notice:
         with self._lock:
             if not self._is_said and self._depth:
                 self._is_said = True
-                say(LINE)
+                say(line())
+
+
+def line() -> str:
+    """LINE, and why the kernels that came with the package don't serve where another numba is installed."""
+    shipped, installed = kernels.numba_of_shipped(), metadata.version("numba")
+    is_other = shipped not in (None, installed)
+    return LINE + (OTHER_NUMBA.format(shipped=shipped, installed=installed) if is_other else "")
 
 
 def announce_compilation() -> None:
-    """Says LINE when the first kernels of this process are compiled for long."""
+    """Says LINE when the first kernels of this process are compiled for long, and UNSAVED when they can't be kept."""
     kernels.when_numba_is_there = Notice().listen
+    kernels.when_unsaved = lambda reason: say(UNSAVED.format(reason))

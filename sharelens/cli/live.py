@@ -7,6 +7,7 @@ import json
 import select
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sharelens.output import say, tell
+from sharelens.shell import shell_line
 from state_model.errors import SharelensError
 
 NEEDED = ("kio", "prometheus_client", "confluent_kafka")
@@ -29,6 +31,8 @@ SETTINGS = (
 )
 FAULT = "api=ShareAcknowledge,action=lose,after=4,count=4,probability=0.5,seed=1"
 RECORDS, SEED = "400", "1"
+WIDTH = 100
+"""Columns of the demo's text where nobody sees a terminal."""
 
 RecordPlace = tuple[str, str, int, int]
 """Group, topic, partition, offset."""
@@ -109,15 +113,31 @@ def _workload(bootstrap: str, journal: Path) -> None:
     command = _command([*arguments, "--records", RECORDS, "--seed", SEED, "--journal", str(journal)])
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     for line in done.stdout.splitlines():
-        tell(line)
+        tell("\n".join(textwrap.wrap(line, WIDTH)))
     if done.returncode != 0:
         raise DemoError(f"the workload ended with {done.returncode}")
 
 
 def _command(arguments: Sequence[str]) -> list[str]:
     """Runs a sharelens command in a process of its own, and prints it as a user would type it."""
-    say("$ sharelens " + " ".join(arguments))
+    print_command(arguments)
     return [sys.executable, "-m", "sharelens", *arguments]
+
+
+def print_command(words: Sequence[str]) -> None:
+    """Prints a command of sharelens as a user would type it."""
+    sys.stdout.flush()
+    for number, line in enumerate(command_lines(words)):
+        say(line if number else f"$ {line}")
+
+
+def command_lines(words: Sequence[str]) -> list[str]:
+    """A command of sharelens in lines of at most WIDTH columns, each but the last with a backslash at its end."""
+    line = shell_line(["sharelens", *words])
+    *lines, last = textwrap.wrap(
+        line, WIDTH - 4, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+    return [*(f"{part} \\" for part in lines), last]
 
 
 def _first_line(process: "subprocess.Popen[str]") -> str:

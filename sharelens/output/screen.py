@@ -166,9 +166,8 @@ def _narrowed(column: Column, row: Row, width: int) -> str:
 
 def cut(text: str, width: int) -> str:
     """The beginning of the text in `width` columns, with an ellipsis at its end."""
-    from rich.cells import set_cell_size
-
-    return set_cell_size(text, width - 1).rstrip() + "…"
+    widths = itertools.takewhile(lambda total: total < width, itertools.accumulate(map(text_width, text)))
+    return text[: sum(1 for _ in widths)].rstrip() + "…"
 
 
 def _write_vertical(rows: Iterable[Row], columns: Sequence[Column], out: TextIO, *, wide: bool) -> None:

@@ -22,9 +22,10 @@ def say(line: str) -> None:
 
 
 def say_warnings(warnings: Iterable[str]) -> None:
-    """Prints warnings on stderr, one a line."""
+    """Prints warnings on stderr, one a line; on a terminal in lines that fit it."""
     for warning in warnings:
-        say(f"warning: {warning}")
+        for line in _fitting(f"warning: {warning}", sys.stderr):
+            say(line)
 
 
 def tell(text: str) -> None:
@@ -59,9 +60,7 @@ def show(answer: Answer | Stream | Report, shown: Shown) -> None:
 
 
 def _remark(warnings: Iterable[str], summary: str | None, shown: Shown) -> None:
-    for warning in warnings:
-        for line in _fitting(f"warning: {warning}", sys.stderr):
-            say(line)
+    say_warnings(warnings)
     for line in (summary or "").splitlines():
         _close(line, shown.form)
 

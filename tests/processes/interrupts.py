@@ -18,12 +18,10 @@ LONGEST_S = 60
 ON_SPARK_S = 300
 HEEDING = ("env", "--default-signal=INT")
 """Words before a command that heeds SIGINT where the test run does not, as a background job of a shell."""
-NOISE = ("WARNING: Using incubator modules",)
-"""Lines of the JVM that come in every run."""
 
 
 class Ended(NamedTuple):
-    """How a process ended, and its lines on stderr without the JVM's."""
+    """How a process ended, and its lines on stderr."""
 
     code: int
     lines: list[str]
@@ -65,7 +63,7 @@ def interrupted(
             _, stderr = process.communicate(timeout=LONGEST_S)
         finally:
             process.kill()  # one that heeds no interruption would be waited for without end
-    return Ended(process.returncode, [line for line in stderr.splitlines() if not line.startswith(NOISE)])
+    return Ended(process.returncode, stderr.splitlines())
 
 
 def written(lake: Path, table: str) -> Callable[[object], bool]:

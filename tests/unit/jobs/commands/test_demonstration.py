@@ -1,10 +1,12 @@
 """The demo: real logs that ship with the package, each step with the command that does the same."""
 
-from unittest import mock
+import re
+import shlex
+from pathlib import Path
 
 import pytest
 
-from jobs.commands import stages as compute
+from jobs.commands import demonstration
 from jobs.commands.demonstration import is_live
 from sharelens.cli import live, main
 from state_model.errors import UsageError
@@ -14,21 +16,53 @@ from tests.processes.in_process import no_session
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark is not installed."""
+    there = demonstration.find_spec
+    monkeypatch.setattr(demonstration, "find_spec", lambda name: None if name == "pyspark" else there(name))
+    monkeypatch.setattr("sharelens.cli.options.spark.session_of", lambda *_: no_session)
+
+
+@pytest.mark.usefixtures("without_spark")
 @pytest.mark.parametrize("data_set", ["dlq", *in_soak("basic")])
 def test_the_demo_tells_the_whole_story(data_set: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with mock.patch.object(compute, "session_of", return_value=no_session):
-        assert main(["demo", "--set", data_set]) == 0
+    assert main(["demo", "--set", data_set]) == 0
     out, err = capsys.readouterr()
-    assert [line.split()[2] for line in err.splitlines() if line.startswith("$")] == ["run", "state", "trace", "status"]
-    for text in (
-        '{"command": "run"',
-        "GROUP",
-        "START-OFFSET",
-        "share partition created",
-        "STATE PARTITIONS",
-        "evidence: ",
-    ):
+    steps = [line.split()[2] for line in err.splitlines() if line.startswith("$")]
+    assert steps == ["run", "overview", "trace", "report", "run"]
+    for text in ("stages in this process: ingest", "GROUP", "share partition created", "evidence: ", "demo --keep"):
         assert text in out
+    assert re.search(r"both engines wrote equal tables: 35 tables with [1-9]\d+ rows\n", out)
+    assert "pip install 'sharelens[spark]'" in err
+    assert max(map(len, (out + err).splitlines())) <= live.WIDTH
+    assert "\x1b" not in out + err
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_what_is_to_stay_stays_and_its_commands_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert main(["demo", "--set", "basic", "--keep"]) == 0
+    out = re.sub(r" \\\n +", " ", capsys.readouterr().out)  # a long path takes a line of its own
+    report, lake, _, *commands = out.splitlines()[-6:]
+    assert Path(report.removeprefix("report: ")).read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert lake.removeprefix("lake: ").startswith(str(tmp_path))
+    assert [command.split()[1] for command in commands] == ["poison", "sql", "status"]
+    for command in commands:
+        assert main(shlex.split(command)[1:]) == 0
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_engines_that_disagree_fail_the_demo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("jobs.comparison.differing_tables", lambda *_: ["gold.lag"])
+    assert main(["demo", "--set", "basic"]) == 1
+    assert "the engines wrote different rows: gold.lag; --keep keeps both lakes" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_the_broker_the_demo_takes_a_recorded_log_and_says_what_to_install(

@@ -4,11 +4,13 @@ import os
 import subprocess
 import sys
 import time
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from sharelens.cli import compiling
+from state_model.columnar import kernels
 from tests.evidence_folders import log_directory
 
 
@@ -28,15 +30,60 @@ def test_short_compilations_say_nothing_and_a_long_one_says_it_once(
     assert capsys.readouterr() == ("", f"{compiling.LINE}\n")
 
 
+COMPILES = """
+import resource, sys
+from pathlib import Path
+from state_model.columnar import kernels
+kernels.SHIPPED = Path(sys.argv.pop(1))
+if sys.argv.pop(1) == "full":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # no file can be written, as on a full disk
+from sharelens.cli import compiling, main
+compiling.AFTER_S = 0.1
+raise SystemExit(main())
+"""
+
+
+@pytest.fixture(scope="module")
+def question(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """A question that needs few kernels."""
+    logs = log_directory(tmp_path_factory.mktemp("compiling") / "logs")
+    return ["locate", "--topic", "orders:0", "--key", "k", "--log-dir", str(logs), "--output", "json"]
+
+
+def answer_of(
+    question: list[str], cache: Path, disk: str = "roomy", shipped: Path = Path("none")
+) -> subprocess.CompletedProcess[str]:
+    """Asks in a process of its own without kernels of the package."""
+    words = [sys.executable, "-c", COMPILES, str(shipped), disk, *question]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    return subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+
+
 @pytest.mark.slow
-def test_the_first_question_after_an_installation_says_that_it_compiles(tmp_path: Path) -> None:
-    soon = "from sharelens.cli import compiling, main; compiling.AFTER_S = 0.1; raise SystemExit(main())"
-    question = ["locate", "--topic", "orders:0", "--key", "k", "--log-dir", str(log_directory(tmp_path / "logs"))]
-    words = [sys.executable, "-c", soon, *question, "--output", "json"]  # it needs few kernels
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    first, second = (
-        subprocess.run(words, env=environment, capture_output=True, text=True, check=True) for _ in range(2)
-    )
+def test_the_first_question_after_an_installation_says_that_it_compiles(question: list[str], tmp_path: Path) -> None:
+    first, second = (answer_of(question, tmp_path / "cache") for _ in range(2))
     assert compiling.LINE in first.stderr.splitlines()
     assert compiling.LINE not in second.stderr
     assert first.stdout == second.stdout
+
+
+@pytest.mark.slow
+def test_a_full_disk_costs_the_compilation_again_and_is_said(question: list[str], tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    done = answer_of(question, tmp_path / "cache", disk="full")
+    assert done.stdout == answer_of(question, tmp_path / "cache").stdout
+    (line,) = (line for line in done.stderr.splitlines() if "can't be kept" in line)
+    assert "File too large), so each command compiles them; NUMBA_CACHE_DIR names a folder" in line
+
+
+@pytest.mark.slow
+def test_kernels_for_another_numba_are_named_with_both_versions(question: list[str], tmp_path: Path) -> None:
+    shipped = tmp_path / "compiled_kernels"
+    shipped.mkdir()
+    (shipped / kernels.NUMBA).write_text("0.0.1\n", encoding="ascii")
+    done = answer_of(question, tmp_path / "cache", shipped=shipped)
+    installed = metadata.version("numba")
+    assert f"{compiling.LINE}; those of the package are for numba 0.0.1, and numba {installed} is installed" in (
+        done.stderr.splitlines()
+    )
+    assert done.stdout

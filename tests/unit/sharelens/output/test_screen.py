@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sharelens.output import Column, Shown, by_importance, name_column, number_column
@@ -167,6 +167,7 @@ def test_what_fits_is_as_wide_as_the_screen_at_most(shapes: list[tuple[bool, int
 
 
 @given(st.text(st.characters(exclude_categories=["C", "M", "Z"]), min_size=2), st.integers(2, 40))
+@example("0\u1160", 2)  # Hangul's filler, which other letters take in
 def test_a_cut_cell_has_the_width_at_most(text: str, width: int):
     assert text_width(cut(text, width)) <= width
 

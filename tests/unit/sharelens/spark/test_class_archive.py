@@ -1,6 +1,7 @@
 """The class archive is used when it is there and fits, and never needed."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -24,8 +25,26 @@ def java(home, version=21):
     return Java(home=home, version=version, origin="test")
 
 
-def test_missing_archive_means_no_options(keep_folder, jar):
-    assert class_archive.archive_options(java(keep_folder), [jar]) == ()
+@pytest.fixture
+def with_base(tmp_path):
+    """A Java that brings an archive of its own classes."""
+    (tmp_path / "lib" / "server").mkdir(parents=True)
+    (tmp_path / "lib" / "server" / "classes.jsa").write_bytes(b"x")
+    return java(tmp_path)
+
+
+def test_the_second_start_writes_an_archive_that_later_ones_use(keep_folder, jar, with_base):
+    assert class_archive.base_options(with_base) == ()
+    assert class_archive.archive_options(with_base, [jar]) == ()
+    *_, option = class_archive.archive_options(with_base, [jar])
+    name, _, written = option.partition("=")
+    assert name == "-XX:ArchiveClassesAtExit"
+    Path(written).write_bytes(bytes(4) + b"regions")  # the JVM is writing
+    assert option in class_archive.archive_options(with_base, [jar])
+    Path(written).write_bytes(b"\xa8\xba\x0b\xf0regions")
+    path = class_archive.archive_path(with_base, [jar])
+    assert class_archive.archive_options(with_base, [jar])[0] == f"-XX:SharedArchiveFile={path}"
+    assert not Path(written).exists()
 
 
 def test_archive_is_used_quietly(keep_folder, jar):

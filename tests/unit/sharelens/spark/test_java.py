@@ -1,4 +1,4 @@
-"""Which Java is taken, and when a launcher stands before it."""
+"""Which Java is taken, and the launcher that stands before it."""
 
 import subprocess
 
@@ -53,10 +53,10 @@ def test_no_usable_java_names_every_place(tmp_path, monkeypatch):
         assert part in str(caught.value)
 
 
-def test_a_java_without_the_vector_module_is_launched_without_that_argument(tmp_path, monkeypatch):
+@pytest.mark.parametrize("version", java.SUPPORTED)
+def test_a_java_is_launched_without_the_vector_module(tmp_path, monkeypatch, version):
     monkeypatch.setattr(java, "keep_folder", lambda: tmp_path / "keep")
-    real = java.Java(home=fake_java(tmp_path / "with blank's", 21), version=21, origin="test")
-    (real.home / "release").write_text('JAVA_VERSION="21.0.1"\nMODULES="java.base java.xml"\n')
+    real = java.Java(home=fake_java(tmp_path / "with blank's", 21), version=version, origin="test")
     home = java.home_for_spark(real)
     arguments = ["-Da=b c", "--add-modules=jdk.incubator.vector", "it's", "", "-cp", "x:*"]
     done = subprocess.run([home / "bin" / "java", *arguments], capture_output=True, text=True, check=True)
@@ -64,7 +64,7 @@ def test_a_java_without_the_vector_module_is_launched_without_that_argument(tmp_
     assert java.home_for_spark(real) == home
 
 
-def test_a_java_21_is_launched_without_the_jar_that_comes_twice(tmp_path, monkeypatch):
+def test_a_java_is_launched_without_the_jar_that_comes_twice(tmp_path, monkeypatch):
     monkeypatch.setattr(java, "keep_folder", lambda: tmp_path / "keep")
     monkeypatch.setenv("SPARK_HOME", "/opt/spark here")
     real = java.Java(home=fake_java(tmp_path / "java", 21), version=21, origin="test")
@@ -73,15 +73,6 @@ def test_a_java_21_is_launched_without_the_jar_that_comes_twice(tmp_path, monkey
     command = [java.home_for_spark(real) / "bin" / "java", "-cp", path]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["-cp", f"/a.jar:/conf:{spark}/jars/*:/etc/hadoop"]
-
-
-@pytest.mark.parametrize("modules", ['MODULES="java.base jdk.incubator.vector"\n', ""])
-def test_a_java_with_the_vector_module_is_used_as_it_is(tmp_path, monkeypatch, modules):
-    monkeypatch.setattr(java, "keep_folder", lambda: tmp_path / "keep")
-    real = java.Java(home=fake_java(tmp_path / "java", 17), version=17, origin="test")
-    (real.home / "release").write_text(f'JAVA_VERSION="17.0.1"\n{modules}')
-    assert java.home_for_spark(real) == real.home
-    assert not (tmp_path / "keep").exists()
 
 
 def test_file_is_put_in_place_whole_and_with_its_mode(tmp_path):

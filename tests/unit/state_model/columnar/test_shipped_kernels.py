@@ -1,5 +1,6 @@
 """Kernels that a package ships: code for a generic processor is loaded, whatever numba keeps on this machine."""
 
+import errno
 import importlib.util
 from pathlib import Path
 from types import ModuleType
@@ -34,7 +35,7 @@ def module_of(path: Path, source: str = SOURCE) -> ModuleType:
 def compiled(function: Any, monkeypatch: pytest.MonkeyPatch, folder: Path, *, ships: bool = False) -> Any:
     """The compiled function after a call, with its counts of hits and misses; numba itself keeps nothing."""
     monkeypatch.setattr(kernels, "SHIPPED", folder)
-    monkeypatch.setattr(Kernel, "shipped_to", folder if ships else None)
+    monkeypatch.setattr(Kernel, "ships", ships)
     kernel = Kernel(function)
     kernel._compiled._cache._numba_cache = numba.core.caching.NullCache()
     assert kernel(np.arange(5)) == 10
@@ -69,6 +70,54 @@ def test_code_of_another_source_numba_or_machine_does_not_count(
         monkeypatch.setattr("platform.machine", lambda: "another")
     stats = compiled(module.summed, monkeypatch, shipped).stats
     assert (stats.cache_hits.total(), stats.cache_misses.total()) == (0, 1)
+
+
+class FullDisk:
+    """numba's cache on a disk without room."""
+
+    cache_path = "/cache"
+
+    def load_overload(self, *_: object) -> None:
+        """Has nothing."""
+
+    def save_overload(self, *_: object) -> None:
+        """Fails."""
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+class Unwritable(FullDisk):
+    """numba's cache in a folder that somebody else owns."""
+
+    def save_overload(self, *_: object) -> None:
+        """Fails."""
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+
+@pytest.mark.parametrize(
+    ("cache", "reason"),
+    [
+        (numba.core.caching.NullCache, "no folder for them is writable"),
+        (FullDisk, "/cache: No space left on device"),
+        (Unwritable, "/cache: Permission denied"),
+    ],
+)
+def test_code_that_cannot_be_kept_computes_and_is_said_once(
+    cache: type, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reasons: list[str] = []
+    monkeypatch.setattr(kernels, "when_unsaved", reasons.append)
+    monkeypatch.setattr(kernels, "SHIPPED", tmp_path / "nothing")
+    kernel = Kernel(module_of(tmp_path / "shipped_example.py").summed)
+    kernel._compiled._cache._numba_cache = cache()
+    assert [kernel(np.arange(5)), kernel(np.arange(5, dtype=np.int32))] == [10, 10]
+    assert reasons == [reason]
+
+
+def test_shipped_code_needs_no_place_of_its_own(shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reasons: list[str] = []
+    monkeypatch.setattr(kernels, "when_unsaved", reasons.append)
+    compiled(module_of(tmp_path / "shipped_example.py").summed, monkeypatch, shipped)
+    assert reasons == []
 
 
 def test_a_package_without_shipped_code_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
