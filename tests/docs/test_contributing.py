@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from sharelens.lake.tables import TABLES
 from tests.once import made_once
 
 ROOT = Path(__file__).parents[2]
@@ -186,6 +187,16 @@ def test_every_example_is_named_in_the_overview() -> None:
     overview = (PAGES / f"{OVERVIEW}.md").read_text(encoding="utf-8")
     assert len(EXAMPLES) == 5
     assert [page for page in EXAMPLES if f"({page}.md)" not in overview] == []
+
+
+def test_names_of_columns_in_the_style_are_those_of_tables() -> None:
+    columns = {field.name for table in TABLES.values() for field in table.schema}
+    lines = (ROOT / "STYLE.md").read_text(encoding="utf-8").splitlines()
+    rows = [line.split("|")[1:3] for line in lines if line.startswith("|")]
+    names, rejected_names = (set(re.findall(r"`(\w+)`", " ".join(cells))) for cells in zip(*rows, strict=True))
+    assert {"start_offset", "state_epoch", "delivery_count", "duration_ms", "record_bytes", "lag"} <= names & columns
+    assert "lag_records" in rejected_names
+    assert rejected_names & columns == set()
 
 
 def test_a_line_left_out_stands_for_any_lines_and_blanks_for_blanks() -> None:
