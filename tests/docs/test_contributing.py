@@ -28,13 +28,16 @@ NAMED_PATH = re.compile(r"(?<![\w./-])(?:state_model|sharelens|jobs|dags|tools|t
 LEFT_OUT = "…"
 COPIED = (
     *("state_model", "sharelens", "jobs", "dags", "pyspark_kafka_log", "bench", "tools", "tests", "conf", "docs"),
-    *(path.name for path in ROOT.iterdir() if path.is_file()),
+    *(path.name for path in ROOT.iterdir() if path.is_file() and path.name != ".git"),
 )
+"""A `.git` that is a file is that of a worktree, and names the repository."""
 HOUSE_RULES = "not import_each_other and not files_do_not_contain and not links"
 """All but those that take seconds for the whole tree, or are about other files than the examples."""
 LOGS = "tests/data"
 """Linked in the copy: nothing writes to it."""
 LOGS_FOLDER = str(ROOT / "tests")
+FOREIGN_VARIABLES = ("SHARELENS", "PYTHON", "PYTEST", "GIT_")
+"""Beginnings of names of environment variables that commands don't get."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +74,9 @@ def copy_of_the_tree(folder: Path) -> Path:
 
 def run(command: str, tree: Path) -> subprocess.CompletedProcess[str]:
     """Runs a command in the copy, whose modules come before those of the environment."""
-    kept_variables = {name: text for name, text in os.environ.items() if not name.startswith(("SHARELENS", "PYTHON"))}
+    kept_variables = {name: text for name, text in os.environ.items() if not name.startswith(FOREIGN_VARIABLES)}
     variables = {
+        "GIT_CEILING_DIRECTORIES": str(tree.parent),
         "HOME": str(tree.parent),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         "PYTHONPATH": str(tree),
@@ -91,9 +95,10 @@ def apply(block: Block, tree: Path) -> None:
         assert not path.exists(), block.title
         path.write_text(block.text, encoding="utf-8")
     elif block.language == "diff":
-        subprocess.run(
-            ["git", "apply", "--whitespace=nowarn", "-"], cwd=tree, input=block.text, text=True, check=True
-        )  # fmt: skip
+        # Inside of another repository git would pass over the files in silence.
+        variables = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tree.parent)}
+        apply_command = ["git", "apply", "--whitespace=nowarn", "-"]
+        subprocess.run(apply_command, cwd=tree, input=block.text, text=True, check=True, env=variables)
     elif block.language == "sh" and "<<" in block.text:
         subprocess.run(["bash", "-euc", block.text], cwd=tree, check=True)
 
