@@ -28,7 +28,7 @@ from state_model.errors import SharelensError
 from tools.kept_jars import ToolUnavailableError
 
 SECTIONS = (
-    "kernels", "pipeline", "increment", "audit", "measures", "questions", "groups", "upkeep", "live", "broker",
+    "first", "kernels", "pipeline", "increment", "audit", "measures", "questions", "groups", "upkeep", "live", "broker",
     "simulator", "scale",
 )  # fmt: skip
 SHAPES = ("hot", "cool")
@@ -68,6 +68,13 @@ class Bench:
     def lake(self, name: str) -> Path:
         """The folder of a lake."""
         return self.folder / f"lake-{name}"
+
+
+def first(bench: Bench) -> Iterator[Figure]:
+    """A fresh clone to the end of its demo, and a wheel to its first answer; installs from the registries."""
+    from bench import first as first_answer
+
+    yield from _figures("first", first_answer.lines(bench.folder))
 
 
 def kernels(bench: Bench) -> Iterator[Figure]:
@@ -357,6 +364,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, help="where logs and lakes are kept  [default: a temporary folder]")
     options = parser.parse_args(arguments)
     functions = (
+        first,
         kernels,
         pipeline,
         increment,
