@@ -11,6 +11,7 @@ from sharelens.findings.signs import Signs
 from sharelens.findings.thresholds import Thresholds
 from sharelens.findings.verdict import Verdict
 from sharelens.groups.schemas import SHARE
+from sharelens.kafka_log.dead_letter_records import DLQ_RECORD
 from sharelens.measures.catalog import STAGED
 from sharelens.measures.figures import of_sums
 from sharelens.measures.life import rows as life_rows
@@ -45,7 +46,7 @@ from sharelens.report.timelines import GroupTimeline, TimelineReading, drawn_gro
 from sharelens.source.request import CutChoice
 from sharelens.tables.known_groups import streams_groups
 from sharelens.tables.port import Tables
-from sharelens.tables.reading import read_group_records
+from sharelens.tables.reading import read_dead_letters, read_group_records
 from sharelens.tables.where import Span
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 
@@ -166,7 +167,7 @@ def gather(evidence: Tables, question: ReportQuestion) -> Gathered:
     answers = {"lag": lags, **answers, "life": lives.answer()}
     gaps = gap_entries(evidence, _of_groups(scoped, drawn), scoped.cut)
     return Gathered(
-        evidence=with_traces(evidence, read_signs.cover, *read.traced),
+        evidence=with_traces(evidence, read_signs.cover, *read.traced, _letters(evidence, traced)),
         question=question,
         times=times,
         signs=read_signs,
@@ -266,6 +267,13 @@ def _traced(pins: pa.Table, archived: pa.Table, order: Sequence[Key]) -> Sequenc
     records = [(key_of(row), row["first_incomplete_offset"]) for row in still[:PINS_TRACED]]
     records += [(key_of(row), row["offset"]) for row in archived.slice(0, TRACES).to_pylist()]
     return list(dict.fromkeys(records))[:TRACES]
+
+
+def _letters(evidence: Tables, traced: Sequence[tuple[Key, int]]) -> pa.Table:
+    """DLQ_RECORD rows of the dead letters of these records, read at once."""
+    return (
+        read_dead_letters(evidence, trace.letters_of_records(evidence, traced)) if traced else DLQ_RECORD.empty_table()
+    )
 
 
 def _said_once(scoped: Scope, answers: Iterable[Answer], lags: Answer, read_signs: Signs) -> Sequence[str]:

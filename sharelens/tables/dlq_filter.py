@@ -21,7 +21,7 @@ class DeadLetterFilter:
     groups: frozenset[str] | None = None
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
-    offset: int | None = None
+    offsets: frozenset[int] | None = None
 
     def expression(self) -> pc.Expression | None:
         """The condition on group_id, topic, partition and offset; None when there is none."""
@@ -30,7 +30,7 @@ class DeadLetterFilter:
             ("group_id", self.groups, pa.string()),
             ("topic", self.topics, pa.string()),
             ("partition", self.partitions, pa.int32()),
-            ("offset", None if self.offset is None else {self.offset}, pa.int64()),
+            ("offset", self.offsets, pa.int64()),
         ):
             if values is not None:
                 part = pc.field(name).isin(pa.array(sorted(values), kind))

@@ -4,7 +4,7 @@ The log holds outcomes: that a record was handed out shows when its outcome is w
 leaving look the same.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -26,6 +26,7 @@ from sharelens.questions.answers.completeness import (
 from sharelens.questions.answers.missing import without_group_records
 from sharelens.questions.answers.naming import ensure_known, resolve
 from sharelens.questions.answers.shape import ABOUT, MARKS
+from sharelens.questions.answers.share_partitions import Key
 from sharelens.questions.traces.events import (
     DELIVERY_STATE,
     SCALARS,
@@ -206,16 +207,16 @@ def _dead_letters(evidence: Tables, place: Mapping[str, Any], offset: int) -> pa
 
     A dead letter names the topic, not its id: a dead letter of an earlier topic of that name may be among them.
     """
-    topic_id = place["topic_id"]
-    return read_dead_letters(
-        evidence,
-        DeadLetterFilter(
-            groups=frozenset({place["group_id"]}),
-            topics=frozenset({topic_id, evidence.names([topic_id]).get(topic_id, topic_id)}),
-            partitions=frozenset({place["partition"]}),
-            offset=offset,
-        ),
-    )
+    key = place["group_id"], place["topic_id"], place["partition"]
+    return read_dead_letters(evidence, letters_of_records(evidence, [(key, offset)]))
+
+
+def letters_of_records(evidence: Tables, records: Iterable[tuple[Key, int]]) -> DeadLetterFilter:
+    """The dead letters of these (share partition, offset); of several records those of mixed keys, too."""
+    keys, offsets = zip(*records, strict=True)
+    groups, topic_ids, partitions = map(frozenset, zip(*keys, strict=True))
+    topics = topic_ids.union(evidence.names(topic_ids).values())
+    return DeadLetterFilter(groups=groups, topics=topics, partitions=partitions, offsets=frozenset(offsets))
 
 
 def _first(scalars: pa.Table) -> dict[str, Any]:
