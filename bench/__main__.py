@@ -27,10 +27,6 @@ from state_model.columnar.decode import decode_share_records
 from state_model.errors import SharelensError
 from tools.kept_jars import ToolUnavailableError
 
-SECTIONS = (
-    "first", "kernels", "pipeline", "increment", "audit", "measures", "questions", "groups", "upkeep", "live", "broker",
-    "simulator", "scale",
-)  # fmt: skip
 SHAPES = ("hot", "cool")
 
 
@@ -352,6 +348,15 @@ def _times(dumped_s: float | None, ours_s: float) -> str:
     return "" if dumped_s is None else f"{dumped_s / ours_s:.1f} x DumpLogSegments' speed"
 
 
+SECTIONS = {
+    section.__name__: section
+    for section in (
+        *(first, kernels, pipeline, increment, audit, measures, questions, groups, upkeep, live, broker, simulator),
+        scale,
+    )
+}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the selected sections."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
@@ -359,26 +364,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--share-partitions", type=int, help="[default: 20 in hot, 20000 in cool]")
     parser.add_argument("--commits", type=int, default=1000, help="of the section upkeep, a table  [default: 1000]")
     parser.add_argument("--runs", type=int, default=20, help="of the section upkeep, before and after  [default: 20]")
-    parser.add_argument("--only", choices=SECTIONS, action="append")
+    parser.add_argument("--only", choices=list(SECTIONS), action="append")
     parser.add_argument("--shape", choices=SHAPES, action="append", help="of the section scale  [default: both]")
     parser.add_argument("--folder", type=Path, help="where logs and lakes are kept  [default: a temporary folder]")
     options = parser.parse_args(arguments)
-    functions = (
-        first,
-        kernels,
-        pipeline,
-        increment,
-        audit,
-        measures,
-        questions,
-        groups,
-        upkeep,
-        live,
-        broker,
-        simulator,
-        scale,
-    )
-    sections = dict(zip(SECTIONS, functions, strict=True))
     with tempfile.TemporaryDirectory(prefix="sharelens-bench-") as scratch:
         bench = Bench(
             folder=options.folder or Path(scratch),
@@ -391,7 +380,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         figures = []
         for name in options.only or SECTIONS:
             print(f"measuring: {name}", file=sys.stderr)
-            for figure in sections[name](bench):
+            for figure in SECTIONS[name](bench):
                 print(f"{figure.name}: {figure.value}; {figure.note}", file=sys.stderr, flush=True)
                 figures.append(figure)
     table = Table(title=f"{options.records:,} records", title_justify="left")
