@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from importlib import metadata
 
 from sharelens.output import say
@@ -16,15 +17,19 @@ UNSAVED = (
 
 
 class Notice:
-    """A listener of numba: says LINE once compilation has taken AFTER_S. Loading compiled kernels is no compilation."""
+    """A listener of numba: starts a helper, and says LINE once compilation has taken AFTER_S.
 
-    def __init__(self) -> None:
+    Loading compiled kernels is no compilation.
+    """
+
+    def __init__(self, start_helper: Callable[[], None]) -> None:
+        self._start_helper = start_helper
         self._lock = threading.Lock()
         self._depth = 0
         self._started_s = 0.0
         self._compiled_s = 0.0
         self._timer: threading.Timer | None = None
-        self._is_said = False
+        self._is_said = self._has_help = False
 
     def listen(self) -> None:
         """Registers at numba, which has been imported."""
@@ -45,6 +50,9 @@ class Notice:
         """Counts a compilation that begins; those of kernels that call each other nest."""
         with self._lock:
             self._depth += 1
+            if self._depth == 1 and not self._has_help:
+                self._has_help = True
+                self._start_helper()
             if self._depth == 1 and not self._is_said:
                 self._started_s = time.monotonic()
                 self._timer = threading.Timer(max(AFTER_S - self._compiled_s, 0), self._say)
@@ -73,7 +81,13 @@ def line() -> str:
     return LINE + (OTHER_NUMBA.format(shipped=shipped, installed=installed) if is_other else "")
 
 
+def _start_helper() -> None:
+    from sharelens.cli.kernel_compiler import start_helper  # imports numpy
+
+    start_helper()
+
+
 def announce_compilation() -> None:
     """Says LINE when the first kernels of this process are compiled for long, and UNSAVED when they can't be kept."""
-    kernels.when_numba_is_there = Notice().listen
+    kernels.when_numba_is_there = Notice(_start_helper).listen
     kernels.when_unsaved = lambda reason: say(UNSAVED.format(reason))

@@ -60,6 +60,11 @@ class Kernel(Generic[Parameters, Result]):
             )
         return compiled
 
+    def is_compiled_elsewhere(self) -> bool:
+        """Whether another process compiles this kernel now."""
+        cache = getattr(self._compiled, "_cache", None)
+        return cache is not None and bool(cache.lock.is_taken())
+
     @cached_property
     def _inlined(self) -> Any:
         """The compiled function for other kernels: no entry for Python, machine code only in its callers."""

@@ -15,9 +15,14 @@ from typing import Any
 from numba.core.caching import IndexDataCacheFile, NullCache
 from numba.core.compiler import CompileResult
 
+from state_model.columnar.compiler_lock import CompilerLock
+
 
 class ShippedCache:
     """The cache of a kernel, in the place of numba's: shipped code comes before what numba keeps on this machine.
+
+    Where there is no code, another process that compiles this kernel is waited for; else this one compiles, with the
+    lock.
 
     `numba_cache`: that of numba. `folder`: where shipped code lies; with `ships`, compiled code is written there, too.
     `unsaved` is called with a reason where code can't be kept: it serves this process alone.
@@ -41,6 +46,8 @@ class ShippedCache:
         version = f"py{sys.version_info.major}{sys.version_info.minor}"
         name = f"{function.__module__}.{function.__qualname__}.{version}"
         self._shipped = IndexDataCacheFile(str(folder), name, source)  # type: ignore[no-untyped-call]
+        cached = getattr(numba_cache, "cache_path", None)
+        self.lock = CompilerLock(None if cached is None else Path(cached) / f"{name}.lock")
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """The code for a signature: shipped, or of numba's cache; None: there is none."""
@@ -48,12 +55,23 @@ class ShippedCache:
         shipped = self._shipped.load(self._key(signature))  # type: ignore[no-untyped-call]
         if shipped is not None:
             return CompileResult._rebuild(target_context, *shipped)  # type: ignore[no-untyped-call]
-        return self._numba_cache.load_overload(signature, target_context)
+        code = self._numba_cache.load_overload(signature, target_context)
+        if code is None and self.lock.take():
+            code = self._numba_cache.load_overload(signature, target_context)
+        if code is not None:
+            self.lock.release()
+        return code
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Keeps code that was compiled, where that can be written."""
+        """Keeps code that was compiled, where that can be written, and gives the lock back."""
         if self._ships:
             self._shipped.save(self._key(signature), compiled._reduce())  # type: ignore[no-untyped-call]
+        try:
+            self._save(signature, compiled)
+        finally:
+            self.lock.release()
+
+    def _save(self, signature: Any, compiled: Any) -> None:
         if isinstance(self._numba_cache, NullCache):
             self._unsaved("no folder for them is writable")
             return

@@ -19,7 +19,8 @@ def test_short_compilations_say_nothing_and_a_long_one_says_it_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(compiling, "AFTER_S", 0.2)
-    notice = compiling.Notice()
+    helpers: list[None] = []
+    notice = compiling.Notice(lambda: helpers.append(None))
     for step in (notice.begins, notice.begins, notice.ends, notice.ends):
         step()
     assert capsys.readouterr().err == ""
@@ -28,6 +29,7 @@ def test_short_compilations_say_nothing_and_a_long_one_says_it_once(
         time.sleep(0.4)
         notice.ends()
     assert capsys.readouterr() == ("", f"{compiling.LINE}\n")
+    assert helpers == [None]
 
 
 COMPILES = """
