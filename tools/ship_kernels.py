@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
-from sharelens.cli.kernel_compiler import HELPS, compile_all
+from sharelens.cli.compiling import HELPS
+from sharelens.cli.kernel_compiler import compile_all
 from state_model.columnar import kernels
 
 GENERIC = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", HELPS: "1"}

@@ -1,5 +1,9 @@
 """One line on stderr when kernels are compiled, which takes half a minute or more once after an installation."""
 
+import contextlib
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -14,6 +18,12 @@ OTHER_NUMBA = "; those of the package are for numba {shipped}, and numba {instal
 UNSAVED = (
     "sharelens: compiled kernels can't be kept ({}), so each command compiles them; NUMBA_CACHE_DIR names a folder"
 )
+
+HELP = "from sharelens.cli.kernel_compiler import help_compiling; help_compiling()"
+helpers: list[subprocess.Popen[bytes]] = []
+"""Processes that help this one; their stdin closes when it ends."""
+HELPS = "SHARELENS_COMPILES_KERNELS"
+"""Set in the environment of a process that helps, so that it gets no help."""
 
 
 class Notice:
@@ -81,13 +91,23 @@ def line() -> str:
     return LINE + (OTHER_NUMBA.format(shipped=shipped, installed=installed) if is_other else "")
 
 
-def _start_helper() -> None:
-    from sharelens.cli.kernel_compiler import start_helper  # imports numpy
+def start_helper() -> None:
+    """Starts a process that compiles kernels beside this one, and ends with it.
 
-    start_helper()
+    None where there is one core, and where the package's kernels serve: a few others compile soon.
+    """
+    if (os.cpu_count() or 1) < 2 or HELPS in os.environ or kernels.numba_of_shipped() == metadata.version("numba"):
+        return
+    quiet = subprocess.DEVNULL
+    with contextlib.suppress(OSError):  # without help it takes longer
+        helper = subprocess.Popen(
+            [sys.executable, "-c", HELP],
+            env=os.environ | {HELPS: "1"}, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True,
+        )  # fmt: skip
+        helpers.append(helper)
 
 
 def announce_compilation() -> None:
     """Says LINE when the first kernels of this process are compiled for long, and UNSAVED when they can't be kept."""
-    kernels.when_numba_is_there = Notice(_start_helper).listen
+    kernels.when_numba_is_there = Notice(start_helper).listen
     kernels.when_unsaved = lambda reason: say(UNSAVED.format(reason))

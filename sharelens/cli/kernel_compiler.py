@@ -7,7 +7,6 @@ compile as there are processes, and no list of kernels or signatures is kept.
 import contextlib
 import io
 import os
-import subprocess
 import sys
 import tempfile
 import threading
@@ -29,24 +28,6 @@ QUESTIONS = (
 SHARE_PARTITIONS = {"basic": ("g-explicit", "audit-log"), "dlq": ("gd-copy", "tasks")}
 """A group and a topic of each demo log, for questions about one group or one share partition."""
 BROKER_CONFIG = "share.coordinator.snapshot.update.records.per.snapshot=500\n"
-HELP = "from sharelens.cli.kernel_compiler import help_compiling; help_compiling()"
-helpers: list[subprocess.Popen[bytes]] = []
-"""Processes that help this one; their stdin closes when it ends."""
-HELPS = "SHARELENS_COMPILES_KERNELS"
-"""Set in the environment of a process that helps, so that it gets no help."""
-
-
-def start_helper() -> None:
-    """Starts a process that compiles kernels beside this one, and ends with it; none where there is one core."""
-    if (os.cpu_count() or 1) < 2 or HELPS in os.environ:
-        return
-    quiet = subprocess.DEVNULL
-    with contextlib.suppress(OSError):  # without help it takes longer
-        helper = subprocess.Popen(
-            [sys.executable, "-c", HELP],
-            env=os.environ | {HELPS: "1"}, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True,
-        )  # fmt: skip
-        helpers.append(helper)
 
 
 def help_compiling() -> None:

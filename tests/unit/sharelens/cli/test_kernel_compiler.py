@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sharelens.cli import kernel_compiler
+from sharelens.cli import compiling, kernel_compiler
 from state_model.columnar.kernels import Kernel
 
 
@@ -32,14 +32,14 @@ def test_a_kernel_that_another_process_compiles_is_interpreted_with_those_that_i
 
 @pytest.mark.slow
 def test_a_helper_ends_when_its_starter_has_gone() -> None:
-    helper = subprocess.Popen([sys.executable, "-c", kernel_compiler.HELP], stdin=subprocess.PIPE)
+    helper = subprocess.Popen([sys.executable, "-c", compiling.HELP], stdin=subprocess.PIPE)
     assert helper.stdin is not None
     helper.stdin.close()
     assert helper.wait(120) == 0
 
 
 def test_a_helper_gets_no_help(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(kernel_compiler.HELPS, "1")
-    monkeypatch.setattr(kernel_compiler, "helpers", [])
-    kernel_compiler.start_helper()
-    assert kernel_compiler.helpers == []
+    monkeypatch.setenv(compiling.HELPS, "1")
+    monkeypatch.setattr(compiling, "helpers", [])
+    compiling.start_helper()
+    assert compiling.helpers == []
