@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from sharelens.kafka_log import filesystem, text_files
 from sharelens.kafka_log.dead_letter_records import DeadLetterTopics
-from sharelens.kafka_log.files import RandomAccess, join
+from sharelens.kafka_log.files import RandomAccess, join, name_of, parent
 from sharelens.kafka_log.layout import LogDirectory, PartitionDirectory
 from sharelens.tables.lakes.published import PublishedLake
 from sharelens.tables.logs.directories import LogDirectories
@@ -131,12 +131,13 @@ def _is_selected(partition: PartitionDirectory, keys: Keys) -> bool:
 
 def look_at(uri: str, *, hashed: bool = True, size_bytes: int | None = None) -> FileDigest | None:
     """Hashes the file as far as it goes now, or its first `size_bytes`; None when there is none."""
-    files = filesystem.filesystem_of(uri)
+    name = name_of(uri)
     try:
-        with files.open(uri) as file:
+        folder = filesystem.folder_at(parent(uri))
+        with folder.open(name) as file:
             size = file.size() if size_bytes is None else min(size_bytes, file.size())
             digest = _digest(file, size) if hashed else None
-        return FileDigest(size_bytes=size, modified_ms=files.modified_ms(uri), sha256=digest)
+        return FileDigest(size_bytes=size, modified_ms=folder.modified_ms(name), sha256=digest)
     except FileNotFoundError:
         return None
 

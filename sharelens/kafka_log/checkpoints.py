@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sharelens.kafka_formats import properties
 from sharelens.kafka_log.errors import CheckpointError
-from sharelens.kafka_log.files import Filesystem, join
+from sharelens.kafka_log.files import Folder, join
 from sharelens.kafka_log.text_files import (
     LEADER_EPOCH_CHECKPOINT,
     META_PROPERTIES,
@@ -25,35 +25,35 @@ class Meta:
     node_id: int | None
 
 
-def _text_or_none(filesystem: Filesystem, directory: str, name: str) -> str | None:
+def _text_or_none(folder: Folder, name: str) -> str | None:
     try:
-        return filesystem.read_text(join(directory, name))
+        return folder.read_text(name)
     except FileNotFoundError:
         return None
 
 
-def read_partition_offsets(filesystem: Filesystem, directory: str, name: str) -> PartitionOffsets | None:
+def read_partition_offsets(folder: Folder, name: str) -> PartitionOffsets | None:
     """The entries of one checkpoint of a log directory; None when the file is missing."""
-    text = _text_or_none(filesystem, directory, name)
-    return None if text is None else parse_partition_offsets(text, join(directory, name))
+    text = _text_or_none(folder, name)
+    return None if text is None else parse_partition_offsets(text, join(folder.uri, name))
 
 
-def read_leader_epochs(filesystem: Filesystem, directory: str) -> tuple[tuple[int, int], ...]:
+def read_leader_epochs(folder: Folder) -> tuple[tuple[int, int], ...]:
     """Leader epochs of a partition folder; empty when the file is missing or broken: they only help to merge copies."""
-    text = _text_or_none(filesystem, directory, LEADER_EPOCH_CHECKPOINT)
+    text = _text_or_none(folder, LEADER_EPOCH_CHECKPOINT)
     if text is None:
         return ()
     try:
-        return parse_leader_epochs(text, join(directory, LEADER_EPOCH_CHECKPOINT))
+        return parse_leader_epochs(text, join(folder.uri, LEADER_EPOCH_CHECKPOINT))
     except CheckpointError:
         return ()
 
 
-def read_meta(filesystem: Filesystem, directory: str) -> Meta:
+def read_meta(folder: Folder) -> Meta:
     """cluster.id and node.id (broker.id in ZooKeeper days) of meta.properties. Raises CheckpointError."""
-    text = _text_or_none(filesystem, directory, META_PROPERTIES) or ""
+    text = _text_or_none(folder, META_PROPERTIES) or ""
     try:
-        parsed = properties.parse(text, join(directory, META_PROPERTIES))
+        parsed = properties.parse(text, join(folder.uri, META_PROPERTIES))
     except properties.PropertiesError as error:
         raise CheckpointError(f"{error}: copy it again") from error
     values = {key: value.strip() for key, value in parsed.items()}
@@ -61,9 +61,9 @@ def read_meta(filesystem: Filesystem, directory: str) -> Meta:
     return Meta(cluster_id=values.get("cluster.id") or None, node_id=int(node) if node.isdecimal() else None)
 
 
-def read_topic_id(filesystem: Filesystem, directory: str) -> str:
+def read_topic_id(folder: Folder) -> str:
     """The topic id of a partition folder, the zero uuid when partition.metadata is missing. Raises CheckpointError."""
-    text = _text_or_none(filesystem, directory, PARTITION_METADATA)
+    text = _text_or_none(folder, PARTITION_METADATA)
     if text is None:
         return ZERO_UUID
-    return parse_topic_id(text, join(directory, PARTITION_METADATA))
+    return parse_topic_id(text, join(folder.uri, PARTITION_METADATA))

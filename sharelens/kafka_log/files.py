@@ -36,31 +36,40 @@ class RandomAccess(AbstractContextManager["RandomAccess"], Protocol):
         ...
 
 
-class Filesystem(Protocol):
-    """The operations of a file system that reading a log directory needs."""
+class Folder(Protocol):
+    """A folder of a log, wherever it lies: its canonical URI, parsed once, and what reading it needs."""
 
-    def entries(self, uri: str) -> list[Entry]:
-        """The names in a directory, sorted. Raises FileNotFoundError, NotADirectoryError, PermissionError."""
+    @property
+    def uri(self) -> str:
+        """The canonical URI or path, without a slash at the end."""
         ...
 
-    def is_empty(self, uri: str) -> bool:
-        """Whether a directory has no entry. Raises as `entries`."""
+    def at(self, name: str) -> "Folder":
+        """A folder in this one, whether it is there or not."""
         ...
 
-    def read_text(self, uri: str, *, limit: int = 16 << 20) -> str:
-        """A small text file, at most `limit` bytes. Raises FileNotFoundError."""
+    def entries(self) -> list[Entry]:
+        """The names in the folder, sorted. Raises FileNotFoundError, NotADirectoryError, PermissionError."""
         ...
 
-    def open(self, uri: str, *, size_bytes: int | None = None, tag: str | None = None) -> RandomAccess:
-        """A file; `size_bytes`, `tag`: of its listing, for stores. Raises FileNotFoundError, PermissionError."""
+    def is_empty(self) -> bool:
+        """Whether the folder has no entry. Raises as `entries`."""
         ...
 
-    def modified_ms(self, uri: str) -> int | None:
-        """When a file was changed last (epoch ms). Raises FileNotFoundError."""
+    def read_text(self, name: str, *, limit: int = 16 << 20) -> str:
+        """A small text file in it, at most `limit` bytes. Raises FileNotFoundError."""
         ...
 
-    def below(self, uri: str) -> "Filesystem":
-        """The file system for a look at all that is below a directory: a store lists it at once."""
+    def open(self, name: str, *, size_bytes: int | None = None, tag: str | None = None) -> RandomAccess:
+        """A file in it; `size_bytes`, `tag`: of its listing, for stores. Raises FileNotFoundError, PermissionError."""
+        ...
+
+    def modified_ms(self, name: str) -> int | None:
+        """When a file in it was changed last (epoch ms). Raises FileNotFoundError."""
+        ...
+
+    def listed(self) -> "Folder":
+        """The folder for a look at all that is below it: a store lists that at once."""
         ...
 
 
@@ -72,3 +81,8 @@ def join(uri: str, name: str) -> str:
 def parent(uri: str) -> str:
     """The directory that holds `uri`."""
     return uri.rstrip("/").rsplit("/", 1)[0] or "/"
+
+
+def name_of(uri: str) -> str:
+    """The name of `uri` in its directory."""
+    return uri.rstrip("/").rpartition("/")[2]

@@ -6,6 +6,7 @@ read, and touching a mapped page beyond the new end kills the process.
 
 import os
 import socket
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,8 +15,8 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 
 from sharelens.kafka_log import archives
-from sharelens.kafka_log.files import Bytes, Entry, Filesystem, RandomAccess
-from sharelens.kafka_log.object_files import ObjectFilesystem, address_of
+from sharelens.kafka_log.files import Bytes, Entry, Folder, RandomAccess, join
+from sharelens.kafka_log.object_files import ObjectFolder, address_of
 from sharelens.object_stores.addresses import scheme_of
 
 
@@ -50,13 +51,21 @@ class LocalFile:
         os.close(self._descriptor)
 
 
-class LocalFilesystem:
-    """Paths, file: URIs, and what lies in archives."""
+@dataclass(frozen=True, slots=True)
+class LocalFolder:
+    """A folder on this machine, or of an archive that was unpacked; `path`: where it lies."""
 
-    def entries(self, uri: str) -> list[Entry]:
-        """The names in a directory, sorted; files that vanish meanwhile are left out."""
+    uri: str
+    path: str
+
+    def at(self, name: str) -> "LocalFolder":
+        """A folder in this one."""
+        return LocalFolder(join(self.uri, name), os.path.join(self.path, name))
+
+    def entries(self) -> list[Entry]:
+        """The names in the folder, sorted; files that vanish meanwhile are left out."""
         entries = []
-        with os.scandir(local_path(uri)) as names:
+        with os.scandir(self.path) as names:
             for name in names:
                 try:
                     is_directory = name.is_dir()
@@ -73,25 +82,25 @@ class LocalFilesystem:
                 )
         return sorted(entries, key=lambda entry: entry.name)
 
-    def is_empty(self, uri: str) -> bool:
-        """Whether a directory has no entry."""
-        with os.scandir(local_path(uri)) as names:
+    def is_empty(self) -> bool:
+        """Whether the folder has no entry."""
+        with os.scandir(self.path) as names:
             return next(names, None) is None
 
-    def read_text(self, uri: str, *, limit: int = 16 << 20) -> str:
+    def read_text(self, name: str, *, limit: int = 16 << 20) -> str:
         """A small text file."""
-        with open(local_path(uri), "rb") as file:
+        with open(os.path.join(self.path, name), "rb") as file:
             return file.read(limit).decode("utf-8", errors="replace")
 
-    def open(self, uri: str, *, size_bytes: int | None = None, tag: str | None = None) -> RandomAccess:
+    def open(self, name: str, *, size_bytes: int | None = None, tag: str | None = None) -> RandomAccess:
         """A file read by pread, as far as it goes now."""
-        return LocalFile(local_path(uri))
+        return LocalFile(os.path.join(self.path, name))
 
-    def modified_ms(self, uri: str) -> int | None:
+    def modified_ms(self, name: str) -> int | None:
         """When a file was changed last."""
-        return os.stat(local_path(uri)).st_mtime_ns // 1_000_000
+        return os.stat(os.path.join(self.path, name)).st_mtime_ns // 1_000_000
 
-    def below(self, uri: str) -> "LocalFilesystem":
+    def listed(self) -> "LocalFolder":
         """This one: a disk is asked directory by directory."""
         return self
 
@@ -117,9 +126,13 @@ def absolute(uri: str) -> str:
     return address_of(uri).root
 
 
-def filesystem_of(uri: str) -> Filesystem:
-    """The file system that opens a path or URI."""
-    return LocalFilesystem() if is_local(uri) else ObjectFilesystem()
+def folder_at(uri: str) -> Folder:
+    """The folder that a canonical URI or path names.
+
+    Raises:
+        FileNotFoundError, ArchiveError: it is in an archive that is gone, or can't be unpacked.
+    """
+    return LocalFolder(uri, local_path(uri)) if is_local(uri) else ObjectFolder(uri, address_of(uri))
 
 
 def host() -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from sharelens.kafka_log import filesystem
 from sharelens.kafka_log import record_batch as rb
 from sharelens.kafka_log.blocks import Start
-from sharelens.kafka_log.files import RandomAccess, join, parent
+from sharelens.kafka_log.files import RandomAccess, parent
 from sharelens.kafka_log.layout import PartitionDirectory, SegmentFile, open_segment
 from sharelens.kafka_log.probing import LEAST_BYTES, position_before, position_near_end
 from sharelens.kafka_log.segment_file import MAXIMUM_BATCH_BYTES, Table
@@ -26,11 +26,10 @@ def read_index(segment: SegmentFile) -> Table:
     empty = np.zeros((0, 2), dtype=np.int64)
     if segment.index is None:
         return empty
-    uri = join(parent(segment.uri), segment.index.name)
     most_entries = segment.size_bytes // rb.MINIMUM_HEADER_BYTES + 1  # the rest of a large file is zeros
     try:
-        files = filesystem.filesystem_of(uri)
-        with files.open(uri, size_bytes=segment.index.size_bytes, tag=segment.index.tag) as file:
+        folder = filesystem.folder_at(parent(segment.uri))
+        with folder.open(segment.index.name, size_bytes=segment.index.size_bytes, tag=segment.index.tag) as file:
             raw = file.read_at(0, min(file.size(), 8 * most_entries, _MAXIMUM_INDEX_BYTES) // 8 * 8)
     except OSError:
         return empty

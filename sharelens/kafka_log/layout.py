@@ -12,7 +12,7 @@ from typing import Literal
 
 from sharelens.kafka_log import checkpoints, filesystem, text_files
 from sharelens.kafka_log.errors import CheckpointError, LogDirectoryError
-from sharelens.kafka_log.files import Entry, Filesystem, RandomAccess, join, parent
+from sharelens.kafka_log.files import Entry, Folder, RandomAccess, join, name_of, parent
 from sharelens.kafka_log.text_files import PartitionOffsets
 from state_model.topics import RECORD_TOPICS
 from state_model.uuids import ZERO_UUID
@@ -110,8 +110,7 @@ class LogDirectory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Context:
-    files: Filesystem
-    uri: str
+    folder: Folder
     source_id: str
     cluster_id: str | None
     node_id: int | None
@@ -131,27 +130,24 @@ def scan_log_directory(
     Raises LogDirectoryError, in one line, for what is missing, unreadable or no log directory, with the path to give
     instead where that can be seen; with `leaves_out_unreadable` not for a single folder.
     """
-    uri = filesystem.absolute(uri)
-    files = filesystem.filesystem_of(uri)
-    entries = _list_root(files, uri)
-    files = files.below(uri)
-    meta = checkpoints.read_meta(files, uri)
+    root, entries = _root(filesystem.absolute(uri))
+    root = root.listed()
+    meta = checkpoints.read_meta(root)
     node = "" if meta.node_id is None else f"node {meta.node_id}: "
     context = _Context(
-        files=files,
-        uri=uri,
-        source_id=f"{node}{uri}",
+        folder=root,
+        source_id=f"{node}{root.uri}",
         cluster_id=meta.cluster_id,
         node_id=meta.node_id,
-        log_starts=checkpoints.read_partition_offsets(files, uri, text_files.LOG_START_CHECKPOINT),
-        high_watermarks=checkpoints.read_partition_offsets(files, uri, text_files.HIGH_WATERMARK_CHECKPOINT),
+        log_starts=checkpoints.read_partition_offsets(root, text_files.LOG_START_CHECKPOINT),
+        high_watermarks=checkpoints.read_partition_offsets(root, text_files.HIGH_WATERMARK_CHECKPOINT),
     )
     partitions, skipped, unreadable = [], [], []
     for entry in entries:
-        folder = _classify(entry)
-        if folder is None or (topics is not None and folder[0] not in topics):
+        classified = _classify(entry)
+        if classified is None or (topics is not None and classified[0] not in topics):
             continue
-        topic, partition, mark = folder
+        topic, partition, mark = classified
         if mark == "future":
             skipped.append(f"{entry.name}: copy between disks in progress")
         elif mark and not include_deleted:
@@ -167,11 +163,11 @@ def scan_log_directory(
                     raise
                 unreadable.append(UnreadableFolder(topic=topic, partition=partition, error=str(error)))
     return LogDirectory(
-        uri=uri,
+        uri=root.uri,
         source_id=context.source_id,
         cluster_id=meta.cluster_id,
         node_id=meta.node_id,
-        partitions=tuple(sorted(partitions, key=lambda folder: (folder.topic, folder.partition, folder.uri))),
+        partitions=tuple(sorted(partitions, key=lambda copy: (copy.topic, copy.partition, copy.uri))),
         skipped=tuple(skipped),
         checkpoint_ms=_checkpoint_ms(entries),
         high_watermarks=context.high_watermarks or {},
@@ -196,10 +192,11 @@ def _classify(entry: Entry) -> tuple[str, int, str] | None:
     return None
 
 
-def _list_root(files: Filesystem, uri: str) -> list[Entry]:
-    """The entries of a log directory. Raises LogDirectoryError for anything else, in one line."""
+def _root(uri: str) -> tuple[Folder, list[Entry]]:
+    """A log directory and its entries. Raises LogDirectoryError for anything else, in one line."""
     try:
-        entries = files.entries(uri)
+        folder = filesystem.folder_at(uri)
+        entries = folder.entries()
     except FileNotFoundError:
         raise LogDirectoryError(f"no such directory: {uri}{filesystem.on_host(uri)}; {_LOOKS_LIKE}") from None
     except NotADirectoryError:
@@ -207,13 +204,15 @@ def _list_root(files: Filesystem, uri: str) -> list[Entry]:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise LogDirectoryError(f"can't list {uri}{filesystem.on_host(uri)}: {reason}") from error
-    if any(_classify(entry) and _is_partition(files, join(uri, entry.name)) for entry in entries):
-        return entries
+    if any(_classify(entry) and _is_partition(folder.at(entry.name)) for entry in entries):
+        return folder, entries
     if any(_SEGMENT.fullmatch(entry.name) for entry in entries):
         raise LogDirectoryError(f"{uri} is the folder of one partition: give its parent, {parent(uri)}")
     if any(entry.name == text_files.HIGH_WATERMARK_CHECKPOINT for entry in entries):
-        return entries
-    below = [join(uri, entry.name) for entry in entries if entry.is_directory and _holds_partitions(files, uri, entry)]
+        return folder, entries
+    below = [
+        join(uri, entry.name) for entry in entries if entry.is_directory and _holds_partitions(folder.at(entry.name))
+    ]
     if below:
         remainder_text = f" (and {len(below) - 3} more)" if len(below) > 3 else ""
         raise LogDirectoryError(
@@ -223,18 +222,18 @@ def _list_root(files: Filesystem, uri: str) -> list[Entry]:
     raise LogDirectoryError(f"not a log directory: {uri}: {problem}; {_LOOKS_LIKE}")
 
 
-def _holds_partitions(files: Filesystem, uri: str, entry: Entry) -> bool:
+def _holds_partitions(folder: Folder) -> bool:
     try:
-        inner = files.entries(join(uri, entry.name))
+        entries = folder.entries()
     except OSError:
         return False
-    return any(_classify(name) and _is_partition(files, join(join(uri, entry.name), name.name)) for name in inner)
+    return any(_classify(entry) and _is_partition(folder.at(entry.name)) for entry in entries)
 
 
-def _is_partition(files: Filesystem, uri: str) -> bool:
+def _is_partition(folder: Folder) -> bool:
     """Whether a folder named like a partition has a partition's files; an unreadable folder counts as a partition."""
     try:
-        names = [entry.name for entry in files.entries(uri)]
+        names = [entry.name for entry in folder.entries()]
     except FileNotFoundError:
         return False
     except OSError:
@@ -242,9 +241,9 @@ def _is_partition(files: Filesystem, uri: str) -> bool:
     return any(_SEGMENT.fullmatch(name) or name == text_files.PARTITION_METADATA for name in names)
 
 
-def list_segments(files: Filesystem, uri: str) -> tuple[SegmentFile, ...]:
+def list_segments(folder: Folder) -> tuple[SegmentFile, ...]:
     """The segments of a partition folder by base offset. Raises FileNotFoundError when the folder is gone."""
-    return _segments(files.entries(uri), uri)
+    return _segments(folder.entries(), folder.uri)
 
 
 def _segments(entries: Sequence[Entry], uri: str) -> tuple[SegmentFile, ...]:
@@ -269,8 +268,8 @@ def _segments(entries: Sequence[Entry], uri: str) -> tuple[SegmentFile, ...]:
 
 def open_segment(segment: SegmentFile) -> RandomAccess:
     """The file of a segment: in a store as it was listed, on a disk as it is now."""
-    files = filesystem.filesystem_of(segment.uri)
-    return files.open(segment.uri, size_bytes=segment.size_bytes, tag=segment.tag)
+    folder = filesystem.folder_at(parent(segment.uri))
+    return folder.open(name_of(segment.uri), size_bytes=segment.size_bytes, tag=segment.tag)
 
 
 def _topic_id(context: _Context, name: str, topic: str, skipped: list[str]) -> str:
@@ -280,11 +279,11 @@ def _topic_id(context: _Context, name: str, topic: str, skipped: list[str]) -> s
     incarnation of the topic.
     """
     try:
-        return checkpoints.read_topic_id(context.files, join(context.uri, name))
+        return checkpoints.read_topic_id(context.folder.at(name))
     except CheckpointError as error:
         if topic in RECORD_TOPICS:
             raise
-        problem = str(error).removeprefix(f"{join(context.uri, name)}/")
+        problem = str(error).removeprefix(f"{join(context.folder.uri, name)}/")
         skipped.append(f"{name}/{problem}; without it only other partitions of the topic tell its topic id")
         return ZERO_UUID
 
@@ -292,12 +291,13 @@ def _topic_id(context: _Context, name: str, topic: str, skipped: list[str]) -> s
 def _scan_partition(
     context: _Context, name: str, topic: str, partition: int, status: Status, skipped: list[str]
 ) -> PartitionDirectory:
-    uri = join(context.uri, name)
+    folder = context.folder.at(name)
+    uri = folder.uri
     try:
-        entries = context.files.entries(uri)
+        entries = folder.entries()
         segments = _segments(entries, uri)
         topic_id = _topic_id(context, name, topic, skipped)
-        epochs = checkpoints.read_leader_epochs(context.files, uri)
+        epochs = checkpoints.read_leader_epochs(folder)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise LogDirectoryError(f"can't read {uri}{filesystem.on_host(uri)}: {reason}") from error

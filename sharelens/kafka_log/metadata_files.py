@@ -67,7 +67,7 @@ def _is_metadata(copy: PartitionDirectory) -> bool:
 
 def _snapshots(copy: PartitionDirectory) -> list[SnapshotFile]:
     snapshots = []
-    for entry in filesystem.filesystem_of(copy.uri).entries(copy.uri):
+    for entry in filesystem.folder_at(copy.uri).entries():
         match = _SNAPSHOT.fullmatch(entry.name)
         if match is None or entry.is_directory or int(match[1]) >= 1 << 63 or int(match[2]) >= 1 << 31:
             continue

@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
 from typing import IO, Any, Final, Generic, Self, TypeVar
@@ -20,7 +21,7 @@ import pyarrow as pa
 
 from sharelens.kafka_log import text_files
 from sharelens.kafka_log.errors import LogDirectoryError
-from sharelens.kafka_log.files import Bytes, Entry, parent
+from sharelens.kafka_log.files import Bytes, Entry, join, parent
 from sharelens.object_stores.addresses import AddressError, ObjectAddress, parse
 from sharelens.object_stores.failures import failure_text
 from sharelens.object_stores.options import FAMILIES, object_store, options_of
@@ -79,8 +80,8 @@ _texts: _NewestValues[tuple[str, str], str] = _NewestValues(MOST_TEXTS)
 class ObjectFile:
     """An object that is read by ranges."""
 
-    def __init__(self, uri: str, size_bytes: int, tag: str) -> None:
-        self._address = address_of(uri)
+    def __init__(self, address: ObjectAddress, size_bytes: int, tag: str) -> None:
+        self._address = address
         self._size = size_bytes
         self._tag = tag
 
@@ -126,80 +127,90 @@ class ObjectFile:
         """There is nothing to close."""
 
 
-class ObjectFilesystem:
-    """Folders of buckets."""
+@dataclass(frozen=True, slots=True)
+class ObjectFolder:
+    """A folder of a bucket."""
 
-    def entries(self, uri: str) -> list[Entry]:
-        """The objects and folders of a folder, sorted."""
-        return entries_of(address_of(uri))
+    uri: str
+    address: ObjectAddress
 
-    def is_empty(self, uri: str) -> bool:
-        """Whether a directory has no entry."""
-        return not self.entries(uri)
+    def at(self, name: str) -> "ObjectFolder":
+        """A folder in this one."""
+        return ObjectFolder(join(self.uri, name), self.address.below(name))
 
-    def read_text(self, uri: str, *, limit: int = 16 << 20) -> str:
+    def entries(self) -> list[Entry]:
+        """The objects and folders of the folder, sorted."""
+        return entries_of(self.address)
+
+    def is_empty(self) -> bool:
+        """Whether the folder has no entry."""
+        return not self.entries()
+
+    def read_text(self, name: str, *, limit: int = 16 << 20) -> str:
         """A small text file."""
-        entry = self.entry(uri)
-        return _text(uri, entry, limit)
+        return _text(self.address.below(name), self.entry(name), limit)
 
-    def open(self, uri: str, *, size_bytes: int | None = None, tag: str | None = None) -> ObjectFile:
+    def open(self, name: str, *, size_bytes: int | None = None, tag: str | None = None) -> ObjectFile:
         """An object read by ranges; the store is not asked for its size where a listing said it."""
         if size_bytes is None or tag is None:
-            entry = self.entry(uri)
+            entry = self.entry(name)
             size_bytes, tag = entry.size_bytes, entry.tag
-        return ObjectFile(uri, size_bytes, tag or "")
+        return ObjectFile(self.address.below(name), size_bytes, tag or "")
 
-    def modified_ms(self, uri: str) -> int | None:
+    def modified_ms(self, name: str) -> int | None:
         """When an object was put, by the clock of the store."""
-        return self.entry(uri).modified_ms
+        return self.entry(name).modified_ms
 
-    def below(self, uri: str) -> "ListedFilesystem":
-        """All that is below a folder, listed at once, with its small files."""
-        return ListedFilesystem(uri, _list_all(address_of(uri)))
+    def listed(self) -> "ListedFolder":
+        """All that is below the folder, listed at once, with its small files."""
+        return ListedFolder(self.uri, self.address, _Listing(self.address, _list_all(self.address)))
 
-    def entry(self, uri: str) -> Entry:
-        """The size, time and ETag of an object. Raises FileNotFoundError."""
-        return entry_of(address_of(uri))
+    def entry(self, name: str) -> Entry:
+        """The size, time and ETag of an object in it. Raises FileNotFoundError."""
+        return entry_of(self.address.below(name))
 
 
-class ListedFilesystem(ObjectFilesystem):
-    """Folders of buckets, of which one was listed with all that is below it; small files are read side by side."""
+@dataclass(frozen=True, slots=True)
+class ListedFolder(ObjectFolder):
+    """A folder of a bucket as it was listed, with all that is below it."""
 
-    def __init__(self, uri: str, objects: Iterable[tuple[str, Entry]]) -> None:
-        root = address_of(uri)
-        self._objects = {f"{root.root}/{path}": entry for path, entry in objects}
+    listing: "_Listing"
+
+    def at(self, name: str) -> "ListedFolder":
+        """A folder in this one, of the same listing."""
+        return ListedFolder(join(self.uri, name), self.address.below(name), self.listing)
+
+    def entries(self) -> list[Entry]:
+        """The objects and folders of the folder, sorted, as they were listed."""
+        entries = self.listing.folders.get(self.address.root)
+        if entries is None:
+            return entries_of(self.address)  # which raises, unless it came meanwhile
+        return sorted(entries.values(), key=lambda entry: entry.name)
+
+    def entry(self, name: str) -> Entry:
+        """The size, time and ETag of an object as it was listed. Raises FileNotFoundError."""
+        listed_entry = self.listing.objects.get(self.address.below(name).root)
+        if listed_entry is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), join(self.uri, name))
+        return listed_entry
+
+
+class _Listing:
+    """All objects below a folder of a bucket, by URI; small files are read side by side."""
+
+    def __init__(self, root: ObjectAddress, objects: Iterable[tuple[str, Entry]]) -> None:
+        addresses = {root.below(path): entry for path, entry in objects}
+        self.objects = {address.root: entry for address, entry in addresses.items()}
         folders: dict[str, dict[str, Entry]] = {}
-        for address, entry in self._objects.items():
+        for address, entry in self.objects.items():
             folder = parent(address)
             folders.setdefault(folder, {}).setdefault(entry.name, entry)
             while folder != root.root:
                 name = folder.rpartition("/")[2]
                 folder = parent(folder)
                 folders.setdefault(folder, {})[name] = _folder(name)
-        self._folders: Mapping[str, Mapping[str, Entry]] = folders
-        self._root = root.root
-        self._read_small_files()
-
-    def entries(self, uri: str) -> list[Entry]:
-        """The objects and folders of a folder, sorted, as they were listed."""
-        folder = address_of(uri).root
-        if folder != self._root and not folder.startswith(f"{self._root}/"):
-            return super().entries(uri)
-        folder_entries = self._folders.get(folder)
-        if folder_entries is None:
-            return super().entries(uri)  # which raises, unless it came meanwhile
-        return sorted(folder_entries.values(), key=lambda entry: entry.name)
-
-    def entry(self, uri: str) -> Entry:
-        """The size, time and ETag of an object as it was listed. Raises FileNotFoundError."""
-        address = address_of(uri).root
-        listed_entry = self._objects.get(address)
-        if listed_entry is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), uri)
-        return listed_entry
-
-    def _read_small_files(self) -> None:
-        small = [(uri, entry) for uri, entry in self._objects.items() if entry.name in SMALL_FILES]
+        self.folders: Mapping[str, Mapping[str, Entry]] = folders
+        small = [(address, entry) for address, entry in addresses.items() if entry.name in SMALL_FILES]
         if len(small) > 1:
             map_in_threads(_read_if_there, small, REQUESTS_AT_ONCE)
 
@@ -327,23 +338,23 @@ def _list_all(address: ObjectAddress) -> list[tuple[str, Entry]]:
     return objects
 
 
-def _read_if_there(small: tuple[str, Entry]) -> None:
+def _read_if_there(small: tuple[ObjectAddress, Entry]) -> None:
     try:
         _text(*small, 16 << 20)
     except FileNotFoundError:  # it vanished after the listing: whoever reads it is refused
         return
 
 
-def _text(uri: str, entry: Entry, limit: int) -> str:
+def _text(address: ObjectAddress, entry: Entry, limit: int) -> str:
     if entry.size_bytes == 0:
         return ""
     tag = f"{entry.tag} {entry.size_bytes}"
 
     def read() -> str:
-        content = ObjectFile(uri, min(entry.size_bytes, limit), tag).read_all()
+        content = ObjectFile(address, min(entry.size_bytes, limit), tag).read_all()
         return content.decode("utf-8", errors="replace")
 
-    return _texts.get((uri, tag), read)
+    return _texts.get((address.root, tag), read)
 
 
 def _folder(path: str) -> Entry:

@@ -353,9 +353,9 @@ class CopyReader:
 
 def is_gone(copy: PartitionDirectory, segment: SegmentFile) -> bool:
     """Whether a fresh listing lacks the segment. Raises SourceMissingError when this machine lacks the directory."""
-    files = filesystem.filesystem_of(copy.uri)
     try:
-        return all(listed.base_offset != segment.base_offset for listed in layout.list_segments(files, copy.uri))
+        segments = layout.list_segments(filesystem.folder_at(copy.uri))
+        return all(listed.base_offset != segment.base_offset for listed in segments)
     except FileNotFoundError:
         check_visible(copy)
         return True
@@ -370,7 +370,7 @@ def check_visible(copy: PartitionDirectory) -> None:
         return
     directory = parent(copy.uri)
     try:
-        if not filesystem.filesystem_of(directory).is_empty(directory):
+        if not filesystem.folder_at(directory).is_empty():
             return
         reason = "it is empty here"
     except OSError as error:

@@ -81,6 +81,8 @@ class ShippedCache:
             self._unsaved(f"{self._numba_cache.cache_path}: {error.strerror}")
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # this object is not complete yet
+            raise AttributeError(name)
         return getattr(self._numba_cache, name)
 
     def _key(self, signature: Any) -> tuple[Any, ...]:

@@ -4,7 +4,7 @@ import pytest
 
 from sharelens.kafka_log.checkpoints import Meta, read_meta
 from sharelens.kafka_log.errors import CheckpointError
-from sharelens.kafka_log.filesystem import LocalFilesystem
+from sharelens.kafka_log.filesystem import folder_at
 
 
 @pytest.mark.parametrize(
@@ -19,10 +19,10 @@ from sharelens.kafka_log.filesystem import LocalFilesystem
 def test_cluster_and_node_are_read_where_the_file_has_them(tmp_path, text, meta):
     if text is not None:
         (tmp_path / "meta.properties").write_text(text)
-    assert read_meta(LocalFilesystem(), str(tmp_path)) == meta
+    assert read_meta(folder_at(str(tmp_path))) == meta
 
 
 def test_a_broken_escape_names_the_file(tmp_path):
     (tmp_path / "meta.properties").write_text("cluster.id=\\u12\n")
     with pytest.raises(CheckpointError, match="meta.properties:1: .*copy it again"):
-        read_meta(LocalFilesystem(), str(tmp_path))
+        read_meta(folder_at(str(tmp_path)))

@@ -10,8 +10,9 @@ from obstore.exceptions import GenericError, PermissionDeniedError
 
 from sharelens.kafka_log import object_files, reader
 from sharelens.kafka_log.errors import LogDirectoryError
+from sharelens.kafka_log.filesystem import folder_at
 from sharelens.kafka_log.layout import scan_log_directory
-from sharelens.kafka_log.object_files import BLOCK_BYTES, ObjectFilesystem
+from sharelens.kafka_log.object_files import BLOCK_BYTES
 from sharelens.kafka_log.schemas import LOG_RECORD
 from sharelens.kafka_log.union import LogPartition, unite
 from tests.memory_stores import MemoryBuckets, in_memory
@@ -86,7 +87,7 @@ def test_segments_are_read_once_whatever_is_asked_of_them(tmp_path: Path, bucket
 def test_reads_give_the_bytes_of_any_range(buckets: MemoryBuckets) -> None:
     content = np.random.default_rng(5).integers(0, 256, 6 * BLOCK_BYTES + 17, dtype=np.uint8)
     obstore.put(buckets.bucket("b"), "file", content.tobytes())
-    with ObjectFilesystem().open("s3://b/file") as file:
+    with folder_at("s3://b").open("file") as file:
         assert file.size() == len(content)
         for position, length in (
             (0, 5), (BLOCK_BYTES - 2, 4), (7, 5 * BLOCK_BYTES), (len(content) - 3, 9), (len(content), 1), (3, 0),
