@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 COMMAND_STAMP := $(VENV)/.stamp-command
 ENV_STAMP := $(VENV)/.stamp-environment
 JAR_STAMP := $(VENV)/.stamp-jars
-KERNEL_STAMP := $(VENV)/.stamp-kernels
+KERNELS := state_model/compiled_kernels/NUMBA
 TOOLS := $(VENV)/tools
 SOURCES := state_model sharelens jobs pyspark_kafka_log
 KERNEL_SOURCES := $(shell grep -rlE 'columnar.kernels import|import kernels' --include='*.py' state_model sharelens)
@@ -43,7 +43,7 @@ help: ## Show this list
 	  /^[a-z-]+:.*##/ {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: setup
-setup: $(ENV_STAMP) $(JAR_STAMP) $(KERNEL_STAMP) ## Make .venv with the command .venv/bin/sharelens, all it needs, and tools for development
+setup: $(ENV_STAMP) $(JAR_STAMP) $(KERNELS) ## Make .venv with the command .venv/bin/sharelens, all it needs, and tools for development
 	@$(BIN)/python -m compileall -q $(SOURCES) bench dags tools
 	@echo "ready: $(BIN)/sharelens --help"
 
@@ -52,7 +52,7 @@ setup-airflow: $(AIRFLOW_STAMP) ## Make .venv-airflow with Airflow, which runs d
 	@echo "ready: AIRFLOW__CORE__DAGS_FOLDER=$(CURDIR)/dags $(AIRFLOW)/bin/airflow standalone"
 
 .PHONY: demo
-demo: $(COMMAND_STAMP) $(JAR_STAMP) $(KERNEL_STAMP) ## Show the whole story: broker, clients with faults, pipeline on Spark, answers
+demo: $(COMMAND_STAMP) $(JAR_STAMP) $(KERNELS) ## Show the whole story: broker, clients with faults, pipeline on Spark, answers
 	@$(BIN)/sharelens demo
 
 ##@ Checking it
@@ -164,7 +164,7 @@ bundle: setup ## Write one archive that installs without a network, for this Pyt
 
 # The wheel with compiled kernels: for this Python and machine, and the numba that compiled them.
 .PHONY: wheel
-wheel: $(ENV_STAMP) $(KERNEL_STAMP) ## Write the wheel with compiled kernels, for this Python and machine, to dist/
+wheel: $(ENV_STAMP) $(KERNELS) ## Write the wheel with compiled kernels, for this Python and machine, to dist/
 	@$(BIN)/python -m hatchling build --target wheel --directory dist
 
 # Python packages for spark.archives: docs/how-to/run-on-a-cluster.md.
@@ -218,7 +218,7 @@ $(JAR_STAMP): sharelens/spark/jars.py $(COMMAND_STAMP)
 	@touch $@
 
 # Compiled kernels lie in the package, here and in each wheel that is built here: no first question waits for a compiler.
-$(KERNEL_STAMP): $(KERNEL_SOURCES) tools/ship_kernels.py $(COMMAND_STAMP)
+$(KERNELS): $(KERNEL_SOURCES) tools/ship_kernels.py $(COMMAND_STAMP)
 	@$(BIN)/python -m tools.ship_kernels
 	@touch $@
 

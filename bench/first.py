@@ -22,7 +22,7 @@ REPEATS = 3
 PARTS = {
     "the command and its libraries": ".venv/.stamp-command",
     "Delta's jars": ".venv/.stamp-jars",
-    "kernels": ".venv/.stamp-kernels",
+    "kernels": "state_model/compiled_kernels/NUMBA",
     "the demo itself": "demo",
 }
 """What the demo of a fresh clone is made of, and the target of make that makes it."""
