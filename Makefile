@@ -199,17 +199,18 @@ $(VENV)/bin/uv:
 	fi
 
 INSTALL = VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install --quiet --python $(BIN)/python \
-	  --constraint constraints.txt --build-constraint constraints.txt --editable
+	  --constraint constraints.txt --build-constraint constraints.txt
 
 # What the demo needs. Python writes bytecode of what it imports.
 $(COMMAND_STAMP): pyproject.toml constraints.txt | $(VENV)/bin/uv
 	@echo "installing the command into $(VENV) ..."
-	@$(INSTALL) '.[broker,quality,report,spark,workload]'
+	@$(INSTALL) --editable '.[broker,quality,report,spark,workload]'
 	@touch $@
 
+# The package itself stays as it is: others use it meanwhile.
 $(ENV_STAMP): $(COMMAND_STAMP)
 	@echo "installing tools for development into $(VENV) ..."
-	@$(INSTALL) '.[all]' --group dev --group docs --compile-bytecode
+	@$(INSTALL) --requirements pyproject.toml --extra all --group dev --group docs --compile-bytecode
 	@touch $@
 
 # Resolved once by Spark's own resolver, then kept; no later start needs the network.
