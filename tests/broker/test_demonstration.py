@@ -15,6 +15,7 @@ pytestmark = pytest.mark.broker
 
 def test_the_demo_makes_an_incident_and_reads_it(capsys: pytest.CaptureFixture[str]):
     with (
+        mock.patch("tempfile.tempdir", "/tmp"),  # a longer path takes more columns
         mock.patch("sharelens.cli.options.spark.session_of", return_value=no_session),
         mock.patch.object(demonstration, "_engine", return_value=IN_PROCESS),
     ):

@@ -26,7 +26,10 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("without_spark")
 @pytest.mark.parametrize("data_set", ["dlq", *in_soak("basic")])
-def test_the_demo_tells_the_whole_story(data_set: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_tells_the_whole_story(
+    data_set: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", "/tmp")  # a longer path takes more columns
     assert main(["demo", "--set", data_set]) == 0
     out, err = capsys.readouterr()
     steps = [line.split()[2] for line in err.splitlines() if line.startswith("$")]
