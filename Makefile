@@ -9,6 +9,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 COMMAND_STAMP := $(VENV)/.stamp-command
+SPARK_STAMP := $(VENV)/.stamp-spark
 ENV_STAMP := $(VENV)/.stamp-environment
 JAR_STAMP := $(VENV)/.stamp-jars
 KERNELS := state_model/compiled_kernels/NUMBA
@@ -52,7 +53,8 @@ setup-airflow: $(AIRFLOW_STAMP) ## Make .venv-airflow with Airflow, which runs d
 	@echo "ready: AIRFLOW__CORE__DAGS_FOLDER=$(CURDIR)/dags $(AIRFLOW)/bin/airflow standalone"
 
 .PHONY: demo
-demo: $(COMMAND_STAMP) $(JAR_STAMP) $(KERNELS) ## Show the whole story: broker, clients with faults, pipeline on Spark, answers
+demo: ## Show the whole story: broker, clients with faults, pipeline on Spark, answers
+	@$(MAKE) --no-print-directory --jobs=2 $(JAR_STAMP) $(KERNELS)
 	@$(BIN)/sharelens demo
 
 ##@ Checking it
@@ -186,11 +188,11 @@ $(VENV)/bin/uv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "make setup: $(PYTHON) is older than 3.11; name another one: make PYTHON=python3.11 setup" >&2; exit 1; }
 	@rm -rf $(VENV)
-	@if $(PYTHON) -c 'import ensurepip' 2>/dev/null; then \
-	  $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet --constraint constraints.txt uv; \
-	elif $(PYTHON) -c 'import pip' 2>/dev/null; then \
+	@if $(PYTHON) -c 'import pip' 2>/dev/null; then \
 	  $(PYTHON) -m venv --without-pip $(VENV) \
 	  && $(PYTHON) -m pip --python $(BIN)/python install --quiet --constraint constraints.txt uv; \
+	elif $(PYTHON) -c 'import ensurepip' 2>/dev/null; then \
+	  $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet --constraint constraints.txt uv; \
 	elif command -v uv >/dev/null; then \
 	  $(PYTHON) -m venv --without-pip $(VENV) && ln -s "$$(command -v uv)" $(BIN)/uv; \
 	else \
@@ -204,17 +206,22 @@ INSTALL = VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install --quiet --python $
 # What the demo needs. Python writes bytecode of what it imports.
 $(COMMAND_STAMP): pyproject.toml constraints.txt | $(VENV)/bin/uv
 	@echo "installing the command into $(VENV) ..."
-	@$(INSTALL) --editable '.[broker,quality,report,spark,workload]'
+	@$(INSTALL) --editable '.[broker,quality,report,workload]'
+	@touch $@
+
+# Apart, because pip and uv build pyspark for a quarter of a minute: kernels are compiled meanwhile.
+$(SPARK_STAMP): $(COMMAND_STAMP)
+	@$(INSTALL) --requirements pyproject.toml --extra spark
 	@touch $@
 
 # The package itself stays as it is: others use it meanwhile.
-$(ENV_STAMP): $(COMMAND_STAMP)
+$(ENV_STAMP): $(SPARK_STAMP)
 	@echo "installing tools for development into $(VENV) ..."
 	@$(INSTALL) --requirements pyproject.toml --extra all --group dev --group docs --compile-bytecode
 	@touch $@
 
 # Resolved once by Spark's own resolver, then kept; no later start needs the network.
-$(JAR_STAMP): sharelens/spark/jars.py $(COMMAND_STAMP)
+$(JAR_STAMP): sharelens/spark/jars.py $(SPARK_STAMP)
 	@$(BIN)/python -m sharelens.spark.jars
 	@touch $@
 
