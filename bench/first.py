@@ -1,7 +1,7 @@
 """From nothing to the first answer: a fresh clone to the end of its demo, and a wheel in an environment of its own.
 
 Homes are empty, so nothing that this machine has kept is used. The first clone fills the caches of its home with what
-is downloaded, and its parts are measured one after the other; three more clones share this home, and their median counts.
+is downloaded, and its parts are measured one after the other. Three more clones share this home; their median counts.
 """
 
 import os
