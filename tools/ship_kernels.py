@@ -26,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     folder = Path(words[0]) if words else kernels.SHIPPED
     started = time.monotonic()
+    print("compiling kernels, once ...", flush=True)
     with tempfile.TemporaryDirectory(prefix="sharelens-kernels-") as scratch:
         compiled = Path(scratch) / "compiled"
         compiled.mkdir()

@@ -108,6 +108,11 @@ def start_helper() -> None:
 
 
 def announce_compilation() -> None:
-    """Says LINE when the first kernels of this process are compiled for long, and UNSAVED when they can't be kept."""
+    """Says LINE when the first kernels of this process are compiled for long, and UNSAVED when they can't be kept.
+
+    A process that compiles kernels for others says nothing.
+    """
+    if HELPS in os.environ:
+        return
     kernels.when_numba_is_there = Notice(start_helper).listen
     kernels.when_unsaved = lambda reason: say(UNSAVED.format(reason))
