@@ -6,6 +6,7 @@ is downloaded, and its parts are measured one after the other. Three more clones
 
 import os
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -54,10 +55,13 @@ def lines(folder: Path) -> Iterator[tuple[str, str, str]]:
     parts = {name: _spent(["make", "--silent", target], clone, home).clock_s for name, target in PARTS.items()}
     note = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in parts.items())
     yield "fresh clone to the demo's end, with downloads, part by part", f"{sum(parts.values()):.0f} s", note
-    clones = [_clone(folder / f"clone-{number}") for number in range(1, REPEATS + 1)]
-    demos = [_spent(["make", "--silent", "demo"], clone, home).clock_s for clone in clones]
+    demos = []
+    for number in range(1, REPEATS + 1):
+        shutil.rmtree(clone)  # a clone with its environment takes 1.5 GB
+        clone = _clone(folder / f"clone-{number}")
+        demos.append(_spent(["make", "--silent", "demo"], clone, home).clock_s)
     yield "fresh clone to the demo's end, downloads kept", f"{statistics.median(demos):.1f} s", f"median of {REPEATS}"
-    yield from _of_the_wheel(folder, home)
+    yield from _of_the_wheel(folder, clone, home)
 
 
 def _clone(place: Path) -> Path:
@@ -65,8 +69,8 @@ def _clone(place: Path) -> Path:
     return place
 
 
-def _of_the_wheel(folder: Path, home: Path) -> Iterator[tuple[str, str, str]]:
-    clone, question = folder / "clone-1", ["overview", "--log-dir", str(unpack_scenario("dlq", folder) / "logs")]
+def _of_the_wheel(folder: Path, clone: Path, home: Path) -> Iterator[tuple[str, str, str]]:
+    question = ["overview", "--log-dir", str(unpack_scenario("dlq", folder) / "logs")]
     built = _spent(["make", "--silent", "wheel"], clone, home)
     yield "make wheel in a clone whose demo ran", f"{built.clock_s:.0f} s", "with the tools for development"
     (wheel,) = (clone / "dist").glob("*.whl")
