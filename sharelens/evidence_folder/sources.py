@@ -118,7 +118,7 @@ def _paths(
         for name in IN_A_PARTITION:
             yield f"{folder}/{name}", True
         for segment in partition.segments:
-            yield f"{folder}/{segment.uri.rsplit('/', 1)[-1]}", read_whole or hash_topics
+            yield f"{folder}/{name_of(segment.uri)}", read_whole or hash_topics
 
 
 def _is_selected(partition: PartitionDirectory, keys: Keys) -> bool:

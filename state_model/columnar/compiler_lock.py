@@ -35,11 +35,10 @@ class CompilerLock:
 
     def is_taken(self) -> bool:
         """Whether somebody has the lock: another process, or another thread of this one."""
-        if self._handle is not None:
+        if self._handle is not None or not self._try():
             return True
-        is_taken = not self._try()
         self.release()
-        return is_taken
+        return False
 
     def _try(self) -> bool:
         """Takes the lock; False: somebody has it."""

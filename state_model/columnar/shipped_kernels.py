@@ -64,9 +64,9 @@ class ShippedCache:
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keeps code that was compiled, where that can be written, and gives the lock back."""
-        if self._ships:
-            self._shipped.save(self._key(signature), compiled._reduce())  # type: ignore[no-untyped-call]
         try:
+            if self._ships:
+                self._shipped.save(self._key(signature), compiled._reduce())  # type: ignore[no-untyped-call]
             self._save(signature, compiled)
         finally:
             self.lock.release()

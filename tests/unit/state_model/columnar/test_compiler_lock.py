@@ -48,6 +48,24 @@ def test_a_free_lock_is_taken_and_given_back(path: Path) -> None:
     assert not second.is_taken()
 
 
+def test_a_look_gives_nothing_back_that_another_thread_took_meanwhile(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, second = CompilerLock(path), CompilerLock(path)
+
+    def another_thread_is_first(asked: CompilerLock) -> bool:
+        assert takes(asked)
+        return False
+
+    takes = CompilerLock._try
+    with monkeypatch.context() as patched:
+        patched.setattr(CompilerLock, "_try", another_thread_is_first)
+        assert lock.is_taken()
+    assert second.is_taken()
+    lock.release()
+    assert not second.is_taken()
+
+
 @pytest.mark.slow
 def test_the_lock_of_a_process_goes_with_it(holder: subprocess.Popen[str], path: Path) -> None:
     lock = CompilerLock(path)
