@@ -53,8 +53,8 @@ def test_a_look_gives_nothing_back_that_another_thread_took_meanwhile(
 ) -> None:
     lock, second = CompilerLock(path), CompilerLock(path)
 
-    def another_thread_is_first(asked: CompilerLock) -> bool:
-        assert takes(asked)
+    def another_thread_is_first(same_lock: CompilerLock) -> bool:
+        assert takes(same_lock)
         return False
 
     takes = CompilerLock._try
