@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from bench import generate
-from bench.measure import sharelens
+from bench.measure import children_s, sharelens
 from jobs import books
 from jobs.audit import stage as audit
 from jobs.options import RunOptions
@@ -49,10 +49,9 @@ def lines(directory: Path, folder: Path, *, shape: str) -> Iterator[tuple[str, s
         f"{cost.more_audit_s:.2f} s of CPU",
         f"{100 * cost.more_audit_s / cost.replay_s:.0f} {of_replay}; replay of the new ones {cost.more_replay_s:.2f} s",
     )
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before_s = children_s()
     log = sharelens("audit", "--log-dir", str(directory))
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    cpu_s = children_s() - before_s
     size = sum(path.stat().st_size for path in directory.glob("*/*.log"))
     peak = log.peak_bytes["driver"] / 2**20
     yield (

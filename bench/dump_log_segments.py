@@ -1,6 +1,5 @@
 """Kafka's own tool on the same segments: DumpLogSegments prints every record of the state log as text."""
 
-import resource
 import subprocess
 import sys
 import tempfile
@@ -9,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.measure import children_s
 from sharelens.spark.java import find_java
 from state_model.errors import SharelensError
 from state_model.topics import STATE_TOPIC
@@ -44,7 +44,7 @@ def dump(log_directory: Path) -> Dumped:
         *("-cp", str(fetch_tools() / "*"), MAIN_CLASS),
         *("--share-group-state-decoder", "--print-data-log", "--files", files),
     ]
-    started, before_s = time.perf_counter(), _processor_s_of_children()
+    started, before_s = time.perf_counter(), children_s()
     with (
         tempfile.TemporaryFile() as problems,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=problems) as tool,
@@ -62,13 +62,8 @@ def dump(log_directory: Path) -> Dumped:
         raise ToolUnavailableError(
             f"DumpLogSegments printed {records} records and ended with {code}: {problem_lines[-1:]}"
         )
-    processor_s = _processor_s_of_children() - before_s
+    processor_s = children_s() - before_s
     return Dumped(records=records, printed_bytes=printed, seconds=seconds, processor_s=processor_s)
-
-
-def _processor_s_of_children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,7 +5,6 @@ is downloaded, and its parts are measured one after the other. Three more clones
 """
 
 import os
-import resource
 import shutil
 import statistics
 import subprocess
@@ -15,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.measure import children_s
 from sharelens.demo_data import unpack_scenario
 from state_model.errors import SharelensError
 
@@ -99,11 +99,11 @@ def _of_the_wheel(folder: Path, clone: Path, home: Path) -> Iterator[tuple[str, 
 
 def _spent(command: Sequence[str], folder: Path, home: Path) -> Spent:
     """What a command takes; raises SharelensError with its last words when it fails."""
-    before, begun = _children_s(), time.perf_counter()
+    before, begun = children_s(), time.perf_counter()
     done = subprocess.run(command, cwd=folder, env=_variables(home), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SharelensError(f"{' '.join(command)} ended with {done.returncode}: {done.stderr.strip()[-500:]}")
-    return Spent(clock_s=time.perf_counter() - begun, processor_s=_children_s() - before)
+    return Spent(clock_s=time.perf_counter() - begun, processor_s=children_s() - before)
 
 
 def _variables(home: Path) -> Mapping[str, str]:
@@ -111,8 +111,3 @@ def _variables(home: Path) -> Mapping[str, str]:
     path = [part for part in os.environ["PATH"].split(os.pathsep) if part != str(Path(sys.executable).parent)]
     variables = {name: text for name, text in os.environ.items() if name not in CACHES}
     return {**variables, "HOME": str(home), "PATH": os.pathsep.join(path)}
-
-
-def _children_s() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime

@@ -6,7 +6,6 @@ publication of the first cut that has it, both by the clock of this machine.
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -19,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.brokers import SHARE_SETTINGS, Started, light_broker
-from bench.measure import COMMAND, Measured, sharelens
+from bench.measure import COMMAND, Measured, children_s, sharelens
 from bench.state_load import REQUEST_RECORDS, write
 from bench.upkeep import IN_ONE_PROCESS
 from sharelens.lake.scan import PUBLICATION, open_lake
@@ -135,10 +134,9 @@ def _keeping(lake: Path, broker: Started, output: Path) -> Iterator[int]:
 
 def _with_cpu(*words: str) -> tuple[Measured, float]:
     """A command without Spark that has ended, and its user and system seconds."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before_s = children_s()
     run = sharelens(*words, variables=IN_ONE_PROCESS)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return run, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return run, children_s() - before_s
 
 
 def _cpu_s(pid: int) -> float:

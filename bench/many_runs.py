@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench import generate
-from bench.measure import sharelens
+from bench.measure import children_s, sharelens
 from jobs import books
 from sharelens.lake.commit import create_tables
 from sharelens.lake.lake import Lake
@@ -85,10 +85,9 @@ def _commit(lake: Lake, extents: pa.Table, run: int) -> None:
 
 
 def _processor_s(*arguments: str) -> float:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before_s = children_s()
     sharelens(*arguments, variables=IN_ONE_PROCESS)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return children_s() - before_s
 
 
 def files_lines(folder: Path, count: int = 50_000) -> Iterator[tuple[str, str, str]]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -65,6 +66,12 @@ def measured(command: Sequence[str], variables: Mapping[str, str] | None = None)
     if process.returncode != 0:
         raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}: {problems.strip()[-500:]}")
     return Measured(seconds=seconds, output=output, peak_bytes=peaks, processor_s=spent or [(seconds, 0.0)])
+
+
+def children_s() -> float:
+    """User and system seconds so far of all processes that this one has started and waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _sample(root: int, peaks: dict[str, int], spent: list[tuple[float, float]], ended: threading.Event) -> None:

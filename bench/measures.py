@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import generate
-from bench.measure import sharelens
+from bench.measure import children_s, sharelens
 from jobs import books
 from jobs.measure import stage as measure
 from sharelens.lake.lake import Lake
@@ -42,10 +42,9 @@ class QuestionCost:
 def questions(directory: Path) -> Iterator[QuestionCost]:
     """The cost of each question to the log directory."""
     for words in QUESTIONS:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        before_s = children_s()
         done = sharelens(*words, "--log-dir", str(directory), "--max-bytes", str(1 << 40))
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        cpu_s = children_s() - before_s
         name = " ".join(word for word in words if word not in (*ROW, "--out", "-"))
         yield QuestionCost(name=name, cpu_s=cpu_s, peak_bytes=done.peak_bytes["driver"])
 

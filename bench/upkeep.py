@@ -5,7 +5,6 @@ log time, as that many scheduled runs would, with a publication each. The runs t
 """
 
 import os
-import resource
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench import generate
-from bench.measure import sharelens
+from bench.measure import children_s, sharelens
 from jobs import books, publish
 from jobs.upkeep.maintain import MaintainOptions, Upkeep, maintain
 from sharelens.lake import scan
@@ -99,10 +98,9 @@ def runs_s(directory: Path, lake: Path, count: int) -> Iterator[float]:
 
 def _cpu_s(*arguments: str) -> float:
     """User and system seconds of a command, all in its own process, and its children."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before_s = children_s()
     sharelens(*arguments, variables=IN_ONE_PROCESS)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return children_s() - before_s
 
 
 def measured(directory: Path, lake: Path, count: int) -> State:

@@ -1,7 +1,6 @@
 """The demo: each step prints its command."""
 
 import io
-import os
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import pyarrow as pa
 from jobs.commands.reading import Reading
 from sharelens.cli import live
 from sharelens.cli import main as sharelens
+from sharelens.configuration.environment import variables_set
 from sharelens.demo_data.packed import SUFFIX, unpack
 from sharelens.output import say, tell
 from sharelens.parameters.filters import KeyFilter
@@ -220,11 +220,6 @@ def _text_that_fits() -> Iterator[None]:
     if sys.stdout.isatty():
         yield
         return
-    before = dict(os.environ)
-    os.environ.update(COLUMNS=str(live.WIDTH), NO_COLOR="1", TERM="dumb")
-    try:
-        with redirect_stdout(_Screen(sys.stdout)), redirect_stderr(_Screen(sys.stderr)):
-            yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    screen = {"COLUMNS": str(live.WIDTH), "NO_COLOR": "1", "TERM": "dumb"}
+    with variables_set(screen), redirect_stdout(_Screen(sys.stdout)), redirect_stderr(_Screen(sys.stderr)):
+        yield

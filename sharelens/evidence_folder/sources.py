@@ -114,7 +114,7 @@ def _paths(
         read_whole = partition.topic in (STATE_TOPIC, OFFSETS_TOPIC) or letter_topics.takes(partition.topic)
         if not read_whole and not _is_selected(partition, keys):
             continue
-        folder = partition.uri.rstrip("/").rsplit("/", 1)[-1]
+        folder = name_of(partition.uri)
         for name in IN_A_PARTITION:
             yield f"{folder}/{name}", True
         for segment in partition.segments:

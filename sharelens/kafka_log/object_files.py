@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from sharelens.kafka_log import text_files
 from sharelens.kafka_log.errors import LogDirectoryError
-from sharelens.kafka_log.files import Bytes, Entry, join, parent
+from sharelens.kafka_log.files import Bytes, Entry, join, name_of, parent
 from sharelens.object_stores.addresses import AddressError, ObjectAddress, parse
 from sharelens.object_stores.failures import failure_text
 from sharelens.object_stores.options import FAMILIES, object_store, options_of
@@ -206,7 +206,7 @@ class _Listing:
             folder = parent(address)
             folders.setdefault(folder, {}).setdefault(entry.name, entry)
             while folder != root.root:
-                name = folder.rpartition("/")[2]
+                name = name_of(folder)
                 folder = parent(folder)
                 folders.setdefault(folder, {})[name] = _folder(name)
         self.folders: Mapping[str, Mapping[str, Entry]] = folders
@@ -358,13 +358,13 @@ def _text(address: ObjectAddress, entry: Entry, limit: int) -> str:
 
 
 def _folder(path: str) -> Entry:
-    return Entry(name=path.rpartition("/")[2], is_directory=True, size_bytes=0)
+    return Entry(name=name_of(path), is_directory=True, size_bytes=0)
 
 
 def _entry(listed_object: Any) -> Entry:
     modified: datetime = listed_object["last_modified"]
     return Entry(
-        name=str(listed_object["path"]).rpartition("/")[2],
+        name=name_of(str(listed_object["path"])),
         is_directory=False,
         size_bytes=int(listed_object["size"]),
         modified_ms=int(modified.timestamp() * 1000),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import state_model
 from sharelens import providers
+from sharelens.configuration.environment import variables_set
 from sharelens.configuration.settings import Settings, conf_file
 from sharelens.spark.class_archive import archive_options
 from sharelens.spark.engine import AUTO, IN_PROCESS
@@ -65,7 +66,7 @@ def spark_session(app: str, settings: Settings, *, hands_out: bool = False) -> "
     builder = SparkSession.builder.appName(f"sharelens:{app}")
     for key, value in sorted(conf.items()):
         builder = builder.config(key, value)
-    with _launch_environment(settings, submitted=submitted):
+    with variables_set(_launch_variables(settings, submitted=submitted)):
         try:
             with _interrupts_kept():
                 SparkContext.getOrCreate(SparkConf().setAppName(f"sharelens:{app}").setAll(sorted(conf.items())))
@@ -212,9 +213,8 @@ def _interrupts_kept() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-@contextmanager
-def _launch_environment(settings: Settings, *, submitted: bool) -> Iterator[None]:
-    """The environment of the JVM while it starts."""
+def _launch_variables(settings: Settings, *, submitted: bool) -> Mapping[str, str]:
+    """Variables of the environment in which the JVM starts."""
     added: dict[str, str] = {}
     if not submitted:
         added["JAVA_HOME"] = str(home_for_spark(find_java()))
@@ -227,13 +227,4 @@ def _launch_environment(settings: Settings, *, submitted: bool) -> Iterator[None
     # Workers run the interpreter that runs us, or they would miss our packages. On a cluster it may be named otherwise.
     added["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
     added["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    before = {name: os.environ.get(name) for name in added}
-    os.environ.update(added)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    return added
