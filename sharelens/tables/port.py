@@ -25,7 +25,7 @@ from sharelens.tables.cover import GroupLogCover, StatePartitionCover
 from sharelens.tables.missing import MissingEvidence
 from sharelens.tables.parts import Parts
 from sharelens.tables.places import PLACED
-from sharelens.tables.where import ALL_ROWS, Order, Where
+from sharelens.tables.where import ALL_ROWS, Keys, Order, Where
 from state_model.columnar import schemas
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 
@@ -130,6 +130,19 @@ class RunningCluster(Protocol):
         """Raises SharelensError where one may not describe a topic."""
 
 
+class Publications(Protocol):
+    """What only a lake can answer: its tables at earlier published cuts."""
+
+    def earlier_rows(
+        self, table: str, columns: Sequence[str], ages_ms: Sequence[int], keys: Keys
+    ) -> Sequence[tuple[int, pa.Table]]:
+        """Rows of a gold table at the newest publications that are so much older than the open cut, or older still.
+
+        Each with the newest log time (epoch ms) of its evidence, in the order of the ages; a publication that serves
+        several ages comes once. Empty where one of them can't be read any more.
+        """
+
+
 class Tables(Protocol):
     """A lake at its published cut, or log directories. Rows are those of one cluster."""
 
@@ -160,6 +173,10 @@ class Tables(Protocol):
     @property
     def cluster(self) -> RunningCluster | None:
         """The cluster that the logs were fetched from; None: there is none to ask."""
+
+    @property
+    def publications(self) -> Publications | None:
+        """Earlier published cuts; None: nothing is published."""
 
     def scan(
         self, table: str, columns: Sequence[str] | None = None, where: Where = ALL_ROWS, order: Order = Order.ANY

@@ -1,19 +1,15 @@
 """The measures that signs are made of: from the gold tables of a lake, or by one pass over the histories."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence.as_of import mark_below_log_start, mark_losses, states_as_of
-from sharelens.evidence.conditions import all_of
 from sharelens.findings.signs import LagSample
 from sharelens.findings.thresholds import ACTIVE_MS, GROWTH_MS, HOUR_MS, RECENT_MS
-from sharelens.lake.errors import LakeError
-from sharelens.lake.scan import Cut as PublishedCut
 from sharelens.measures import lag, life, poison
 from sharelens.measures.lag_over_time import Arrivals, lag_over_time
 from sharelens.measures.latency import measure as latency
@@ -26,7 +22,6 @@ from sharelens.questions.answers.completeness import times
 from sharelens.questions.answers.measured import Scope, is_stored, stored_rows
 from sharelens.questions.dead_letters.reconciled import with_dead_letter_causes
 from sharelens.questions.published_stalls import stalls_at
-from sharelens.tables.lakes.published import PublishedLake, publications
 from sharelens.tables.parts import Part
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import (
@@ -121,7 +116,7 @@ def of_lake(scoped: Scope, now_ms: int, settings: GroupSettings, min_duration_ms
         given_up=given_up,
         events=events,
         lag=lags,
-        samples=_published_lags(scoped, scoped.evidence.origin),
+        samples=_published_lags(scoped),
     )
 
 
@@ -134,32 +129,14 @@ def _recent_hour(now_ms: int) -> int:
     return (now_ms - RECENT_MS) // HOUR_MS * HOUR_MS
 
 
-def _published_lags(scoped: Scope, origin: object) -> Sequence[LagSample]:
+def _published_lags(scoped: Scope) -> Sequence[LagSample]:
     """The lag at the newest publications that are GROWTH_MS and half of that older; none where one can't be read."""
-    if not isinstance(origin, PublishedLake):
+    published = scoped.evidence.publications
+    if published is None:
         return ()
-    rows = publications(origin.lake).to_pylist()
-    newest = rows[-1]
-    earlier = [row for row in rows[:-1] if row["cluster_id"] == newest["cluster_id"]]
-    chosen: list[Mapping[str, Any]] = []
-    for age_ms in (GROWTH_MS, GROWTH_MS // 2):
-        old = [row for row in earlier if row["published_at_ms"] <= newest["published_at_ms"] - age_ms]
-        chosen += [row for row in old[-1:] if row not in chosen]
-    samples = [_published_lag(scoped, origin, row) for row in chosen]
-    return [sample for sample in samples if sample is not None] if None not in samples else ()
-
-
-def _published_lag(scoped: Scope, origin: PublishedLake, row: Mapping[str, Any]) -> LagSample | None:
-    """The lag at a publication; None where it can't be read or has no record."""
-    versions = {entry["table"]: entry["version"] for entry in row["tables"]}
-    cut = PublishedCut(lake=origin.lake.lake, versions=versions, publication=dict(row))
-    condition = all_of(pc.field("cluster_id") == origin.cluster, scoped.keys.expression())
-    try:
-        table = cut.scan("gold.lag", EARLIER_LAG.names, condition)
-    except (LakeError, OSError):  # upkeep removed the files of old versions
-        return None
-    moments = [part["log_time_ms"] for part in row["evidence"] if part["log_time_ms"] is not None]
-    return LagSample(at_ms=max(moments), rows=table.cast(EARLIER_LAG)) if moments else None
+    ages_ms = (GROWTH_MS, GROWTH_MS // 2)
+    earlier = published.earlier_rows("gold.lag", EARLIER_LAG.names, ages_ms, scoped.keys)
+    return [LagSample(at_ms=at_ms, rows=rows.cast(EARLIER_LAG)) for at_ms, rows in earlier]
 
 
 def of_histories(

@@ -88,7 +88,7 @@ class LakeTables:
         self._lake = lake
         self._settings_files = settings_files
         self.cluster_id: str = choose_cluster(lake, cluster_id)
-        self.origin = PublishedLake(lake=lake, cluster=self.cluster_id)
+        self.origin = self.publications = PublishedLake(lake=lake, cluster=self.cluster_id)
         self.rows = LakeRows(lake, self.cluster_id)
         self.metadata = LakeMetadata(lake, self.cluster_id)
         self._placed: tuple[Keys, pa.Table] | None = None

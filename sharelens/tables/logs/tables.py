@@ -74,6 +74,7 @@ class LogTables:
 
     samples: Samples = NO_BATCHES
     cluster: RunningCluster | None = None
+    publications: None = None
 
     def __init__(self, source: Source, directories: Sequence[LogDirectory]) -> None:
         self.origin = LogDirectories(source, directories)
