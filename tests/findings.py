@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from sharelens.evidence.now import LAST_RECORD, READ, Now
 from sharelens.findings.signs import ShareCoordination, Signs
-from sharelens.groups.summary import GROUPS
+from sharelens.groups.schemas import GROUPS
 from sharelens.measures.schemas import DELETED_BY
 from sharelens.questions.findings.letter_signs import LETTERS
 from sharelens.questions.findings.measured_signs import EVENTS, GIVEN_UP, LAGS, OUTCOMES, STANDING

@@ -2,15 +2,17 @@
 
 import contextlib
 import os
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
-from importlib import metadata
+from typing import TYPE_CHECKING
 
 from sharelens.output import say
 from state_model.columnar import kernels
+
+if TYPE_CHECKING:
+    import subprocess
 
 AFTER_S = 1.0
 LINE = "sharelens: compiling kernels, once after an installation; this takes half a minute to two minutes"
@@ -20,7 +22,7 @@ UNSAVED = (
 )
 
 HELP = "from sharelens.cli.kernel_compiler import help_compiling; help_compiling()"
-helpers: list[subprocess.Popen[bytes]] = []
+helpers: "list[subprocess.Popen[bytes]]" = []
 """Processes that help this one; their stdin closes when it ends."""
 HELPS = "SHARELENS_COMPILES_KERNELS"
 """Set in the environment of a process that helps, so that it gets no help."""
@@ -86,7 +88,7 @@ class Notice:
 
 def line() -> str:
     """LINE, and why the kernels that came with the package don't serve where another numba is installed."""
-    shipped, installed = kernels.numba_of_shipped(), metadata.version("numba")
+    shipped, installed = kernels.numba_of_shipped(), _installed_numba()
     is_other = shipped not in (None, installed)
     return LINE + (OTHER_NUMBA.format(shipped=shipped, installed=installed) if is_other else "")
 
@@ -96,8 +98,10 @@ def start_helper() -> None:
 
     None where there is one core, and where the package's kernels serve: a few others compile soon.
     """
-    if (os.cpu_count() or 1) < 2 or HELPS in os.environ or kernels.numba_of_shipped() == metadata.version("numba"):
+    if (os.cpu_count() or 1) < 2 or HELPS in os.environ or kernels.numba_of_shipped() == _installed_numba():
         return
+    import subprocess  # deferred: most commands compile nothing
+
     quiet = subprocess.DEVNULL
     with contextlib.suppress(OSError):  # without help it takes longer
         helper = subprocess.Popen(
@@ -105,6 +109,12 @@ def start_helper() -> None:
             env=os.environ | {HELPS: "1"}, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True,
         )  # fmt: skip
         helpers.append(helper)
+
+
+def _installed_numba() -> str:
+    from importlib import metadata  # deferred: most commands compile nothing, and it takes long
+
+    return metadata.version("numba")
 
 
 def announce_compilation() -> None:

@@ -6,8 +6,7 @@ import pyarrow as pa
 
 from sharelens.evidence.schemas import GROUP_RECORD
 from sharelens.evidence_folder import schemas
-from sharelens.groups.schemas import GROUP_HISTORY, MEMBER_HISTORY, STREAMS_REBALANCE, TASK_HISTORY
-from sharelens.groups.summary import GROUPS
+from sharelens.groups.schemas import GROUP_HISTORY, GROUPS, MEMBER_HISTORY, STREAMS_REBALANCE, TASK_HISTORY
 from sharelens.measures import schemas as measured
 from sharelens.questions import redelivered
 from sharelens.questions.dead_letters import columns as letter_columns

@@ -1,4 +1,4 @@
-"""The Arrow schemas of the histories of share and streams groups, with a comment for each column.
+"""The Arrow schemas of share and streams groups and of their histories, with a comment for each column.
 
 The columns that only one type of group has are null in the rows of the other; lists that are never null are empty.
 """
@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from state_model.columnar.schemas import column
+from state_model.columnar.schemas import COMPLETENESS, column
 
 STABLE, EMPTY, DEAD = "STABLE", "EMPTY", "DEAD"
 INITIALIZING, INITIALIZED, DELETING = "INITIALIZING", "INITIALIZED", "DELETING"
@@ -229,3 +229,43 @@ STREAMS_REBALANCE: Final = pa.schema(
     ]
 )
 """One row for each group epoch of a streams group, and one for the deletion of a group."""
+
+SUBSCRIBED_MEMBERS: Final = pa.list_(
+    pa.struct(
+        [
+            pa.field("member_id", pa.string()),
+            pa.field("client_id", pa.string()),
+            pa.field("client_host", pa.string()),
+            pa.field("member_epoch", pa.int32()),
+            pa.field("subscribed_topics", pa.list_(pa.string())),
+        ]
+    )
+)
+"""Members by id, with the newest record of each."""
+GROUPS: Final = pa.schema(
+    [
+        column("group_id", pa.string(), "group", nullable=False),
+        column("group_type", pa.string(), "share or streams", nullable=False),
+        column(
+            "state",
+            pa.string(),
+            "STABLE, EMPTY or DEAD; of streams groups also NOT_READY, ASSIGNING and RECONCILING",
+            nullable=False,
+        ),
+        column("group_epoch", pa.int32(), "group epoch; null = no record, or DEAD"),
+        column("assignment_epoch", pa.int32(), "epoch of the target assignment; null = no record, or DEAD"),
+        column("member_count", pa.int32(), "number of members", nullable=False),
+        column("members", SUBSCRIBED_MEMBERS, "members by id: client id, host and subscription", nullable=False),
+        column(
+            "initialized_partitions",
+            pa.int32(),
+            "share partitions that the group has initialized; null = unknown, or a streams group",
+        ),
+        column("initializing_partitions", pa.int32(), "share partitions in initialization; null as before"),
+        column("deleting_topics", pa.int32(), "topics whose share state the group deletes now; null as before"),
+        column("last_change_ms", pa.int64(), "timestamp of the group's newest record", nullable=False),
+        column("partition", pa.int32(), "partition of __consumer_offsets", nullable=False),
+        column("log_offset", pa.int64(), "offset of that record", nullable=False),
+        *COMPLETENESS,
+    ]
+)

@@ -10,49 +10,8 @@ import pyarrow as pa
 
 from sharelens.groups.moment import ShareMoment, StreamsMoment, groups_at, streams_groups_at
 from sharelens.groups.replay import GroupChange, Member
-from sharelens.groups.schemas import DELETING, INITIALIZED, INITIALIZING, SHARE, STREAMS
-from state_model.columnar.schemas import COMPLETENESS, column
+from sharelens.groups.schemas import DELETING, GROUPS, INITIALIZED, INITIALIZING, SHARE, STREAMS
 from state_model.streams.values import StreamsMember
-
-MEMBERS = pa.list_(
-    pa.struct(
-        [
-            pa.field("member_id", pa.string()),
-            pa.field("client_id", pa.string()),
-            pa.field("client_host", pa.string()),
-            pa.field("member_epoch", pa.int32()),
-            pa.field("subscribed_topics", pa.list_(pa.string())),
-        ]
-    )
-)
-"""Members by id, with the newest record of each."""
-GROUPS = pa.schema(
-    [
-        column("group_id", pa.string(), "group", nullable=False),
-        column("group_type", pa.string(), "share or streams", nullable=False),
-        column(
-            "state",
-            pa.string(),
-            "STABLE, EMPTY or DEAD; of streams groups also NOT_READY, ASSIGNING and RECONCILING",
-            nullable=False,
-        ),
-        column("group_epoch", pa.int32(), "group epoch; null = no record, or DEAD"),
-        column("assignment_epoch", pa.int32(), "epoch of the target assignment; null = no record, or DEAD"),
-        column("member_count", pa.int32(), "number of members", nullable=False),
-        column("members", MEMBERS, "members by id: client id, host and subscription", nullable=False),
-        column(
-            "initialized_partitions",
-            pa.int32(),
-            "share partitions that the group has initialized; null = unknown, or a streams group",
-        ),
-        column("initializing_partitions", pa.int32(), "share partitions in initialization; null as before"),
-        column("deleting_topics", pa.int32(), "topics whose share state the group deletes now; null as before"),
-        column("last_change_ms", pa.int64(), "timestamp of the group's newest record", nullable=False),
-        column("partition", pa.int32(), "partition of __consumer_offsets", nullable=False),
-        column("log_offset", pa.int64(), "offset of that record", nullable=False),
-        *COMPLETENESS,
-    ]
-)
 
 
 def groups(records: pa.Table, as_of_ms: int | None = None) -> pa.Table:

@@ -24,10 +24,8 @@ from typing import Any, cast
 import pyarrow as pa
 
 from sharelens.groups import schemas as group_schemas
-from sharelens.groups.summary import GROUPS
 from sharelens.measures import schemas
 from sharelens.measures.dlq.schemas import DLQ_RECONCILIATION
-from sharelens.measures.early_draft_cost import DRAFT_COST
 from sharelens.measures.inputs import StateInputs
 from sharelens.measures.latency.schemas import ATTEMPTS_CONTRIBUTION, LATENCY_CONTRIBUTION
 from sharelens.measures.what_if.advice_rows import ADVICE
@@ -229,14 +227,14 @@ MEASURES: Mapping[str, Definition] = {
         description="what the writes of a share partition would have cost under the early design of KIP-932",
         population="writes of the state log between snapshots of complete histories",
         inputs=(RECORDS, *HISTORIES),
-        schema=DRAFT_COST,
+        schema=schemas.DRAFT_COST,
         function="measures.early_draft_cost:draft_cost",
     ),
     "groups": Definition(
         description="a share or streams group now",
         population="groups with a record in __consumer_offsets, deleted ones that compaction left among them",
         inputs=(GROUP_RECORDS,),
-        schema=GROUPS,
+        schema=group_schemas.GROUPS,
         function="groups.summary:groups",
     ),
     **{

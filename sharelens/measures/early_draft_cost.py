@@ -18,27 +18,11 @@ from sharelens.measures.histories.lives import BLIND, number_places
 from sharelens.measures.histories.numbers import UNKNOWN, Histories
 from sharelens.measures.ranges.steps import Ints
 from sharelens.measures.ranges.sums import sums_by
-from state_model.columnar.schemas import COMPLETENESS, LOG_POSITION, SHARE_PARTITION, column
+from sharelens.measures.schemas import DRAFT_COST
+from state_model.columnar.schemas import COMPLETENESS
 from state_model.early_draft.records import Checkpoint, DraftRecord, encode
 from state_model.early_draft.writer import DraftLog
 from state_model.share_records import DeliveryState, StateBatch
-
-DRAFT_COST = pa.schema(
-    [
-        *LOG_POSITION[:2],
-        *SHARE_PARTITION,
-        column("acknowledged_offsets", pa.int64(), "offsets that became ACKNOWLEDGED", nullable=False),
-        column("records", pa.int64(), "records of the history", nullable=False),
-        column("bytes", pa.int64(), "bytes of their keys and values", nullable=False),
-        column("most_records_to_replay", pa.int64(), "records from a snapshot on, at most", nullable=False),
-        column("draft_records", pa.int64(), "records of the early design", nullable=False),
-        column("draft_checkpoints", pa.int64(), "checkpoints among them", nullable=False),
-        column("draft_bytes", pa.int64(), "bytes of their keys and values", nullable=False),
-        column("draft_most_records_to_replay", pa.int64(), "records from a checkpoint on, at most", nullable=False),
-        *COMPLETENESS,
-    ]
-)
-"""One row a share partition; incomplete ones are left out."""
 
 
 class _Cost(NamedTuple):

@@ -337,3 +337,20 @@ PRUNING = pa.schema(
         column("pruning_stalls", pa.bool_(), "held_up_ms is over 10 minutes, two rounds of the cold snapshot job"),
     ]
 )
+
+DRAFT_COST = pa.schema(
+    [
+        *LOG_POSITION[:2],
+        *SHARE_PARTITION,
+        column("acknowledged_offsets", pa.int64(), "offsets that became ACKNOWLEDGED", nullable=False),
+        column("records", pa.int64(), "records of the history", nullable=False),
+        column("bytes", pa.int64(), "bytes of their keys and values", nullable=False),
+        column("most_records_to_replay", pa.int64(), "records from a snapshot on, at most", nullable=False),
+        column("draft_records", pa.int64(), "records of the early design", nullable=False),
+        column("draft_checkpoints", pa.int64(), "checkpoints among them", nullable=False),
+        column("draft_bytes", pa.int64(), "bytes of their keys and values", nullable=False),
+        column("draft_most_records_to_replay", pa.int64(), "records from a checkpoint on, at most", nullable=False),
+        *COMPLETENESS,
+    ]
+)
+"""One row a share partition; incomplete ones are left out."""

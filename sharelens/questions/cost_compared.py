@@ -3,7 +3,8 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.measures.early_draft_cost import DRAFT_COST, draft_cost
+from sharelens.measures.early_draft_cost import draft_cost
+from sharelens.measures.schemas import DRAFT_COST
 from sharelens.output import Answer
 from sharelens.output.layouts import Layout
 from sharelens.parameters.filters import KeyFilter

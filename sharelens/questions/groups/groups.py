@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from sharelens.evidence.conditions import filter_rows
 from sharelens.groups import summary as measure
 from sharelens.groups.replay import SHARE_TYPES, is_of_types
-from sharelens.groups.schemas import SHARE
+from sharelens.groups.schemas import GROUPS, SHARE
 from sharelens.output import Answer, Column, Row, number_text, shortened, table_name
 from sharelens.output.layouts import Layout
 from sharelens.output.wording import listed
@@ -88,7 +88,7 @@ def _member_text(member: Mapping[str, Any]) -> str:
 
 
 LAYOUT = Layout(
-    schema=answer_schema(measure.GROUPS),
+    schema=answer_schema(GROUPS),
     fields="group_id group_type state group_epoch assignment_epoch member_count initialized_partitions "
     "deleting_topics last_change_ms completeness members",
     cells=(Column(heading="MEMBERS", cell=_members_cell, fields=("members",), short=_short_members),),
