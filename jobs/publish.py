@@ -33,7 +33,7 @@ def is_current(lake: Lake) -> bool:
 def published_versions(lake: Lake) -> dict[str, int]:
     """The versions of the newest publication; empty without a publication."""
     row = _newest(lake)
-    return {} if row is None else {entry["table"]: entry["version"] for entry in row["tables"]}
+    return {} if row is None else scan.versions_of(row)
 
 
 def published_run(lake: Lake) -> int:

@@ -2,17 +2,14 @@
 
 import contextlib
 import os
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from sharelens.output import say
 from state_model.columnar import kernels
-
-if TYPE_CHECKING:
-    import subprocess
 
 AFTER_S = 1.0
 LINE = "sharelens: compiling kernels, once after an installation; this takes half a minute to two minutes"
@@ -22,7 +19,7 @@ UNSAVED = (
 )
 
 HELP = "from sharelens.cli.kernel_compiler import help_compiling; help_compiling()"
-helpers: "list[subprocess.Popen[bytes]]" = []
+helpers: list[subprocess.Popen[bytes]] = []
 """Processes that help this one; their stdin closes when it ends."""
 HELPS = "SHARELENS_COMPILES_KERNELS"
 """Set in the environment of a process that helps, so that it gets no help."""
@@ -100,8 +97,6 @@ def start_helper() -> None:
     """
     if (os.cpu_count() or 1) < 2 or HELPS in os.environ or kernels.numba_of_shipped() == _installed_numba():
         return
-    import subprocess  # deferred: most commands compile nothing
-
     quiet = subprocess.DEVNULL
     with contextlib.suppress(OSError):  # without help it takes longer
         helper = subprocess.Popen(

@@ -1,7 +1,9 @@
 """Reading a lake: tables at the versions of the published cut, filters pushed into the scan. No names become SQL."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -71,10 +73,14 @@ def open_lake(lake: Lake | str | os.PathLike[str]) -> Cut:
         command = lake_command("run", lake, "--log-dir", "DIR")
         raise LakeError(f"{lake}: nothing was published yet; finish with `{command}`")
     newest = rows.sort_by([("run_id", "descending")]).slice(0, 1).to_pylist()[0]
-    versions = {entry["table"]: entry["version"] for entry in newest["tables"]}
-    cut = Cut(lake=lake, versions=versions, publication=newest)
+    cut = Cut(lake=lake, versions=versions_of(newest), publication=newest)
     cut.snapshot("gold.share_partition_state")  # refuses a lake of another version before any query
     return cut
+
+
+def versions_of(publication: Mapping[str, Any]) -> dict[str, int]:
+    """The version of each table that a row of gold.publication lists."""
+    return {entry["table"]: entry["version"] for entry in publication["tables"]}
 
 
 def ensure_lake(lake: Lake) -> None:

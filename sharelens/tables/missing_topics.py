@@ -7,6 +7,7 @@ from sharelens.measures.topics.extents import TopicPartition, topic_partitions
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_states, read_topic_extents
 from sharelens.tables.where import Keys
+from state_model.metadata.changes import TOPIC
 
 
 def missing_user_partitions(tables: Tables, user_partitions: Collection[TopicPartition]) -> set[TopicPartition]:
@@ -37,8 +38,6 @@ def _with_live_state(tables: Tables) -> frozenset[TopicPartition]:
 
 def deleted_topics(tables: Tables) -> set[str]:
     """The ids of the topics that the metadata log shows deleted."""
-    from state_model.metadata.changes import TOPIC  # deferred: it imports the schemas of the metadata log
-
     history = tables.metadata.history
     return (
         set() if history is None else {str(row.key[1]) for row in history.validities if row.key[0] == TOPIC and row.end}

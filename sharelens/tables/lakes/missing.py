@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence.schemas import GROUP_RECORD, GROUP_RECORD_ORDER
+from sharelens.groups.initialized import LISTING_TYPES, initialized_share_partitions
 from sharelens.tables.cover import StatePartitionCover
 from sharelens.tables.lakes.places import Scan
 from sharelens.tables.missing import LeftOut, MissingEvidence, StateTopic, missing_evidence
@@ -50,11 +51,6 @@ def _left_out(log_topic_id: str, extents: Iterable[Mapping[str, Any]]) -> tuple[
 
 
 def _initialized(scan: Scan) -> pa.Table:
-    from sharelens.groups.initialized import (  # deferred: it imports the decoding of group records
-        LISTING_TYPES,
-        initialized_share_partitions,
-    )
-
     of_lists = pc.field("record_type").isin(pa.array(LISTING_TYPES, pa.int16()))
     return initialized_share_partitions(
         scan("silver.group_record", GROUP_RECORD.names, of_lists).sort_by(GROUP_RECORD_ORDER)

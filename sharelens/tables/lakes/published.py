@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 from sharelens.evidence.conditions import all_of
 from sharelens.lake.errors import LakeError
 from sharelens.lake.gates import RESULTS
-from sharelens.lake.scan import PUBLICATION, Cut
+from sharelens.lake.scan import PUBLICATION, Cut, versions_of
 from sharelens.tables.where import Keys
 
 
@@ -26,15 +26,11 @@ class PublishedLake:
         self, table: str, columns: Sequence[str], ages_ms: Sequence[int], keys: Keys
     ) -> Sequence[tuple[int, pa.Table]]:
         """See `sharelens.tables.port.Publications`."""
-        *earlier, newest = publications(self.lake).to_pylist()
+        *rows, newest = publications(self.lake).to_pylist()
+        earlier = [row for row in rows if row["cluster_id"] == newest["cluster_id"]]
         chosen: list[Mapping[str, Any]] = []
         for age_ms in ages_ms:
-            newest_ms = newest["published_at_ms"] - age_ms
-            old = [
-                row
-                for row in earlier
-                if row["published_at_ms"] <= newest_ms and row["cluster_id"] == newest["cluster_id"]
-            ]
+            old = [row for row in earlier if row["published_at_ms"] <= newest["published_at_ms"] - age_ms]
             chosen += [row for row in old[-1:] if row not in chosen]
         read = [self._rows_at(row, table, columns, keys) for row in chosen]
         there = [rows for rows in read if rows is not None]
@@ -44,8 +40,7 @@ class PublishedLake:
         self, publication: Mapping[str, Any], table: str, columns: Sequence[str], keys: Keys
     ) -> tuple[int, pa.Table] | None:
         """The newest log time of a publication's evidence, and rows; None where it has none, or files are gone."""
-        versions = {entry["table"]: entry["version"] for entry in publication["tables"]}
-        cut = Cut(lake=self.lake.lake, versions=versions, publication=dict(publication))
+        cut = Cut(lake=self.lake.lake, versions=versions_of(publication), publication=dict(publication))
         try:
             rows = cut.scan(table, list(columns), all_of(pc.field("cluster_id") == self.cluster, keys.expression()))
         except (LakeError, OSError):  # upkeep removed the files of old versions

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sharelens.lake.scan import open_lake
+from sharelens.lake.scan import open_lake, versions_of
 from sharelens.tables.lakes.published import PublishedLake, publications
 from sharelens.tables.opening import open_cut
 from sharelens.tables.where import ALL_KEYS, Keys
@@ -59,7 +59,6 @@ def test_the_keys_choose_rows(three_runs: Path) -> None:
 def test_nothing_is_read_where_files_of_a_publication_are_gone(three_runs: Path, tmp_path: Path) -> None:
     origin, ages_ms = published(Path(shutil.copytree(three_runs, tmp_path / "lake")))
     lake, publication = origin.lake.lake, publications(origin.lake).to_pylist()[0]
-    versions = {entry["table"]: entry["version"] for entry in publication["tables"]}
-    (path,) = lake.snapshot("gold.lag", versions["gold.lag"]).paths
+    (path,) = lake.snapshot("gold.lag", versions_of(publication)["gold.lag"]).paths
     (tmp_path / "lake" / "gold" / "lag" / path).unlink()
     assert read(origin, ages_ms) == read(origin, ages_ms[1:]) == []
