@@ -1,6 +1,5 @@
 """The command group, and the one place where errors become a line and an exit code."""
 
-import errno
 import os
 import sys
 import traceback
@@ -11,15 +10,13 @@ import click
 
 from sharelens.cli.commands import Commands
 from sharelens.cli.compiling import announce_compilation
+from sharelens.cli.failures import SHOW_TRACE, USAGE, failure
 from sharelens.cli.help import GroupedContext, write_commands
 from sharelens.cli.interrupts import INTERRUPTED, LINE, end_jvm, interruptible
 from sharelens.cli.options.common import Time, examples, time_zone_option
 from sharelens.output import say
-from state_model.errors import SharelensError, UsageError
 
-OK, FAILURE, USAGE, FINDINGS = 0, 1, 2, 3
-SHOW_TRACE = "SHARELENS_TRACEBACK"
-FULL = "no space left on the disk; free some and run the command again: published cuts are unchanged"
+OK = 0
 
 
 def _complete(command: click.Command) -> None:
@@ -119,47 +116,13 @@ def _interrupted() -> int:
     return INTERRUPTED
 
 
-def _usage_text(error: click.UsageError) -> str:
-    """What is wrong with a command line; of options that are missing all, where click names the first."""
-    context = error.ctx
-    if not isinstance(error, click.MissingParameter) or context is None:
-        return error.format_message()
-    required = [option for option in context.command.params if isinstance(option, click.Option) and option.required]
-    missing = [f"'{option.opts[-1]}'" for option in required if option.name not in context.params]
-    return error.format_message() if len(missing) < 2 else f"Missing options {', '.join(missing)}."
-
-
 def _failed(error: Exception) -> int:
     """Prints an error in one line."""
     if os.environ.get(SHOW_TRACE):
         traceback.print_exception(error)
-    match error:
-        case UsageError():
-            say(f"sharelens: {_one_line(str(error))}")
-            return USAGE
-        case SharelensError():
-            say(f"sharelens: {_one_line(str(error))}")
-        case click.UsageError():
-            where = error.ctx.command_path if error.ctx is not None else "sharelens"
-            say(f"sharelens: {_one_line(_usage_text(error))} ({where} --help shows how)")
-            return USAGE
-        case click.ClickException():
-            say(f"sharelens: {_one_line(error.format_message())}")
-        case MemoryError():
-            say("sharelens: out of memory; narrow the question (--group, --topic) or ask a lake, not --log-dir")
-        case OSError():
-            place = f"{error.filename}: " if error.filename else ""
-            message = FULL if error.errno in (errno.ENOSPC, errno.EDQUOT) else _one_line(error.strerror or str(error))
-            say(f"sharelens: {place}{message}")
-        case UnicodeEncodeError(object=text):
-            say(f"sharelens: {text!r} is not UTF-8, and tables have no other text; type or rename it in UTF-8")
-        case _:
-            say(f"sharelens: {type(error).__name__}: {_one_line(str(error))} (set {SHOW_TRACE}=1 to see where)")
-    return FAILURE
-
-
-def _one_line(message: str) -> str:
-    return " ".join(part.strip() for part in message.splitlines() if part.strip())
+    failed = failure(error)
+    say(f"sharelens: {failed.line}")
+    return failed.exit_code
 
 
 def _open_closed_streams() -> None:

@@ -4,7 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -17,7 +17,7 @@ from sharelens.question_table import kinds
 from sharelens.question_table.asking import Surface, arguments, ask, compose, findings
 from sharelens.question_table.question import Parameter, Question
 from sharelens.question_table.references import load
-from sharelens.question_table.table import QUESTIONS
+from sharelens.question_table.table import question_of
 from sharelens.source.request import Source
 from state_model.errors import UsageError
 
@@ -30,9 +30,23 @@ SUBCOMMANDS: Mapping[str, str] = {"dlq": "sharelens.cli.dlq:plan"}
 Shower = Callable[[Callable[[], AbstractContextManager[Any]], Shown, Mapping[str, Any]], Any]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inquiry:
+    """A question with the values of its parameters, and how its answer is to be shown."""
+
+    question: Question
+    values: Mapping[str, Any]
+    named_arguments: Mapping[str, Any]
+    shown: Shown
+
+    def answer(self, surface: Surface) -> AbstractContextManager[Answer | Report | Stream]:
+        """The answer; a stream can be read in the block. Errors as `question_table.asking.ask`."""
+        return ask(self.question, self.values, self.named_arguments, surface)
+
+
 def command(name: str) -> click.Command:
     """The command of the question of a name."""
-    question = next(each for questions in QUESTIONS.values() for each in questions if each.name == name)
+    question = question_of(name)
 
     def answer(**values: Any) -> None:
         if not _has_subcommand(question.name):
@@ -121,16 +135,27 @@ def _has_subcommand(name: str) -> bool:
     return True
 
 
-def _answer(question: Question, values: dict[str, Any]) -> None:
+def inquiry(question: Question, values: dict[str, Any]) -> Inquiry:
+    """The question with the values of a command's context; what it opens closes with that context.
+
+    Raises:
+        UsageError: values break a rule.
+        SharelensError: a file of settings can't be read.
+    """
     values, composed = _dated(question.parameters, values)
     named_arguments = arguments(question, values, composed)
     close_with_command(named_arguments[SOURCE])
     shown: Shown = named_arguments.pop("shown")
+    return Inquiry(question=question, values=values, named_arguments=named_arguments, shown=shown)
+
+
+def _answer(question: Question, values: dict[str, Any]) -> None:
+    asking = inquiry(question, values)
+    shown, values = asking.shown, dict(asking.values)
     counts_rows = values.get("fail_on") and question.count_findings
     surface = Surface(row_limit=None if counts_rows else shown.row_limit, is_text=shown.form is Form.TEXT)
-    once = functools.partial(ask, question, values, named_arguments, surface)
     shower: Shower = load(SHOWN_BY[question.name]) if question.name in SHOWN_BY else show_answer
-    answer = shower(once, shown, values)
+    answer = shower(functools.partial(asking.answer, surface), shown, values)
     if values.get("fail_on"):
         counts = findings(question, answer, values["fail_on"])
         fail_on_findings(counts, question.findings, allows_unknown=bool(values.get("allow_unknown")))
@@ -141,7 +166,7 @@ def show_answer(
 ) -> Answer | Report | Stream:
     """Shows an answer and warns of missing evidence; with --require-complete, exits 1 when a row is not complete."""
     with once() as answer:
-        show(_with_what_it_lacks(answer) if isinstance(answer, Answer) else answer, shown)
+        show(with_what_it_lacks(answer) if isinstance(answer, Answer) else answer, shown)
     if values.get("require_complete") and isinstance(answer, Answer):
         _ensure_complete(answer)
     return answer
@@ -159,7 +184,8 @@ def _ensure_complete(answer: Answer) -> None:
         raise click.exceptions.Exit(INCOMPLETE)
 
 
-def _with_what_it_lacks(answer: Answer) -> Answer:
+def with_what_it_lacks(answer: Answer) -> Answer:
+    """The answer with a warning of topics without a name."""
     from sharelens.questions.answers.missing import nameless, unnamed_topics
 
     counts = answer.all_rows

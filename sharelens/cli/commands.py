@@ -18,6 +18,7 @@ QUESTION = "sharelens.cli.asking"
 MODULES: Mapping[str, Mapping[str, str]] = {
     "Into a lake": {},
     "An incident": {
+        "explore": "sharelens.pages.command",
         "report": "sharelens.cli.report",
         "evidence": "sharelens.cli.evidence",
         "verify": "sharelens.cli.evidence",

@@ -18,6 +18,7 @@ from sharelens.question_table.shared import (
     SHORTEST_STALL,
     SOURCE,
     SPAN,
+    SUPPRESSIONS,
 )
 from state_model.audit.severities import SEVERITIES, VERSIONS
 
@@ -307,12 +308,7 @@ AUDIT = Question(
                 shown_default="warning",
                 help="List findings of this severity and worse ones.",
             ),
-            Parameter(
-                "--suppressions",
-                metavar="FILE",
-                help="A YAML list of findings that are known, each with a reason and a last day  "
-                "[default: conf, setting audit]",
-            ),
+            SUPPRESSIONS,
             flag("--show-suppressed", "Also list the suppressed findings, with their reasons."),
             Parameter(
                 "--explain",

@@ -79,6 +79,11 @@ GROUP_CONFIGS = Parameter(
     help="Settings of groups, as printed by kafka-configs --describe --entity-type groups.",
 )
 BROKER_CONFIG = Parameter("--broker-config", metavar="FILE", help="The brokers' server.properties.")
+SUPPRESSIONS = Parameter(
+    "--suppressions",
+    metavar="FILE",
+    help="A YAML list of findings that are known, each with a reason and a last day  [default: conf, setting audit]",
+)
 
 
 SOURCE = parts(

@@ -15,3 +15,8 @@ QUESTIONS: Mapping[str, tuple[Question, ...]] = {
     "A lake and its tables": (STATUS,),
 }
 """Heading -> its questions, in the order of a day's work."""
+
+
+def question_of(name: str) -> Question:
+    """The question of a name. Raises KeyError: there is none."""
+    return {question.name: question for questions in QUESTIONS.values() for question in questions}[name]

@@ -10,17 +10,17 @@ from markupsafe import Markup
 
 from sharelens import __version__
 from sharelens.measures.stalls.intervals import MIN_DURATION_MS
-from sharelens.output import Answer
 from sharelens.output.wording import counted, moment, name, number, place
 from sharelens.parameters.times import duration_text, lasted, time_text
 from sharelens.questions.answers.command_lines import command, cut_options
 from sharelens.questions.answers.share_partitions import Key
 from sharelens.questions.life import counts_of
 from sharelens.report import bands, colours, figures, holdings, lives, sheets
+from sharelens.report.answer_sheets import answer_sheet
 from sharelens.report.audit import audit_section
 from sharelens.report.findings import findings, tiles
 from sharelens.report.gather import Gathered, trace_of
-from sharelens.report.model import Cell, Figure, Head, Page, Section, Sheet
+from sharelens.report.model import Figure, Page, Section, Sheet
 from sharelens.report.sheets import Anchors
 from sharelens.report.streams import streams_sections
 from sharelens.report.unknowable import CANNOT_KNOW, CANNOT_KNOW_OF_STREAMS, NOT_THERE
@@ -278,26 +278,8 @@ def _trace_sheet(name_: str, gathered: Gathered, key: Key, offset: int, line: _C
     outcome = (answer.summary or "").splitlines()[0]
     return answer_sheet(
         answer, name=name_, caption=f"{name(group)} · {where} · {outcome}", command_=line.trace(key, offset),
-        without=SAID_ELSEWHERE,
+        without=SAID_ELSEWHERE, row_limit=EVENTS_SHOWN,
     )  # fmt: skip
-
-
-def answer_sheet(answer: Answer, *, name: str, caption: str, command_: str, without: set[str]) -> Sheet:
-    """The text form of an answer as a table, without some of its columns."""
-    columns = [column for column in answer.columns if column.heading not in without]
-    rows = answer.table.slice(0, EVENTS_SHOWN).to_pylist()
-    return Sheet(
-        name=name,
-        caption=caption,
-        heads=[Head(label=column.heading.replace("-", " ").capitalize(), number=column.right) for column in columns],
-        rows=[
-            [Cell(text=column.cell(row), is_whole=column.heading.endswith("TIME")) for column in columns]
-            for row in rows
-        ],
-        left_off=max(0, answer.table.num_rows - EVENTS_SHOWN),
-        command=command_,
-        empty=answer.none,
-    )
 
 
 def render(page: Page) -> str:

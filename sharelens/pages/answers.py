@@ -1,0 +1,222 @@
+"""Questions as pages ask them: the same command, parsed by the same parser, its answer as tables with links."""
+
+import contextlib
+import io
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+from sharelens.cli.app import COMMANDS
+from sharelens.cli.asking import Inquiry, inquiry, with_what_it_lacks
+from sharelens.cli.failures import failure
+from sharelens.output import Answer, Report, Row, Stream, show
+from sharelens.output.chosen import with_chosen_columns
+from sharelens.output.values import plain, plain_rows
+from sharelens.pages.links import href
+from sharelens.question_table.asking import Surface
+from sharelens.question_table.table import question_of
+from sharelens.report.answer_sheets import answer_sheet
+from sharelens.report.model import Sheet
+from state_model.errors import SharelensError, UsageError
+
+ROWS, MOST_ROWS = 200, 5000
+"""Rows of a page: without --limit, and at most."""
+MOST_BYTES = 256 << 20
+"""Largest document to save."""
+
+
+class PageError(SharelensError):
+    """Raised when a question has no answer, with one line; `is_usage`: what was asked is wrong, not the evidence."""
+
+    def __init__(self, line: str, *, is_usage: bool = False) -> None:
+        super().__init__(line)
+        self.line, self.is_usage = line, is_usage
+
+    def __reduce__(self) -> tuple[Callable[[str, bool], "PageError"], tuple[str, bool]]:
+        return _page_error, (self.line, self.is_usage)
+
+
+def _page_error(line: str, is_usage: bool) -> PageError:
+    return PageError(line, is_usage=is_usage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A table of an answer; `first_row`: its first row, with values of JSON types; None: it has none."""
+
+    sheet: Sheet
+    first_row: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageAnswer:
+    """An answer as a page shows it. `remarks`: what a command prints on stderr, one a line."""
+
+    parts: Sequence[Part]
+    headline: str | None = None
+    summary: Sequence[str] = ()
+    remarks: Sequence[str] = ()
+
+
+def page_answer(question: str, words: Sequence[str]) -> PageAnswer:
+    """The answer to a command line.
+
+    Raises:
+        PageError: there is none.
+    """
+    remarks = io.StringIO()
+    with _inquiry(question, words, remarks) as asking:
+        limit = asking.shown.limit or ROWS
+        if limit > MOST_ROWS:
+            raise UsageError(f"--limit: a page shows at most {MOST_ROWS:,} rows; JSON and CSV have all of them")
+        with asking.answer(Surface(row_limit=limit, is_text=True)) as answer:
+            return _page(question, with_chosen_columns(answer, asking.shown), limit, remarks)
+
+
+def rows(question: str, words: Sequence[str]) -> dict[str, list[dict[str, object]]]:
+    """At most MOST_ROWS rows of each part of an answer, by the part's name; empty: the answer is one table.
+
+    Raises:
+        PageError: there is no answer.
+    """
+    with _inquiry(question, words, io.StringIO()) as asking, asking.answer(Surface(row_limit=MOST_ROWS)) as answer:
+        if isinstance(answer, Stream):
+            answer, _ = _first_rows(answer, MOST_ROWS)
+        parts = answer.parts if isinstance(answer, Report) else {"": answer}
+        return {name: list(plain_rows(part.table, MOST_ROWS)) for name, part in parts.items()}
+
+
+def document(question: str, words: Sequence[str], form: str, place: Path) -> None:
+    """Writes what the command prints on stdout to a new file.
+
+    Raises:
+        PageError: there is no answer, or it is larger than MOST_BYTES.
+    """
+    with (
+        os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file,
+        _inquiry(question, [*words, f"--output={form}"], io.StringIO()) as asking,
+    ):
+        surface = Surface(row_limit=asking.shown.row_limit, is_text=form == "text")
+        with asking.answer(surface) as answer, contextlib.redirect_stdout(_Bounded(file)):
+            show(with_what_it_lacks(answer) if isinstance(answer, Answer) else answer, asking.shown)
+
+
+def ensure_evidence(question: str, words: Sequence[str]) -> None:
+    """Opens the source of a command line and closes it.
+
+    Raises:
+        PageError: it can't be opened.
+    """
+    from dataclasses import replace
+
+    from sharelens.tables.opening import open_evidence
+
+    with _inquiry(question, words, io.StringIO()) as asking:
+        reads = dict[str, Any](question_of(question).reads.value)
+        with open_evidence(replace(asking.named_arguments["source"], **reads)):
+            pass
+
+
+@contextlib.contextmanager
+def _inquiry(question: str, words: Sequence[str], remarks: TextIO) -> Iterator[Inquiry]:
+    """The question with the values of the words; `remarks` gets the lines of stderr. Errors become PageError."""
+    try:
+        with (
+            contextlib.redirect_stderr(remarks),
+            COMMANDS[question].make_context(f"sharelens {question}", list(words)) as context,
+        ):
+            yield inquiry(question_of(question), dict(context.params))
+    except PageError:
+        raise
+    except click.exceptions.Exit as done:
+        raise PageError(f"{question}: nothing to show (exit code {done.exit_code})", is_usage=True) from done
+    except Exception as error:
+        is_usage = isinstance(error, UsageError | click.UsageError)
+        raise PageError(failure(error).line, is_usage=is_usage) from error
+
+
+def _page(question: str, answer: Answer | Report | Stream, limit: int, remarks: io.StringIO) -> PageAnswer:
+    if isinstance(answer, Report):
+        parts = [
+            part
+            for title, each in answer.parts.items()
+            for part in _parts(f"{question}-{title}", each, limit, title.replace("_", " ").capitalize())
+        ]
+        return PageAnswer(
+            parts=parts,
+            headline=answer.headline,
+            summary=(answer.summary or "").splitlines(),
+            remarks=(*_lines(remarks), *answer.warnings),
+        )
+    has_more = False
+    if isinstance(answer, Stream):
+        answer, has_more = _first_rows(answer, limit)
+    answer = with_what_it_lacks(answer)
+    return PageAnswer(
+        parts=_parts(question, answer, limit, question_of(question).summary.rstrip(".")),
+        summary=(*(["There are more rows."] if has_more else []), *(answer.summary or "").splitlines()),
+        remarks=(*_lines(remarks), *answer.warnings),
+    )
+
+
+def _first_rows(stream: Stream, limit: int) -> tuple[Answer, bool]:
+    """The first rows of a stream, and whether it has more."""
+    import pyarrow as pa
+
+    rows, batches = 0, []
+    for batch in stream.batches:
+        batches.append(batch.slice(0, limit + 1 - rows))
+        rows += batches[-1].num_rows
+        if rows > limit:
+            break
+    table = pa.Table.from_batches(batches, schema=stream.schema)
+    return (
+        Answer(
+            table=table.slice(0, limit),
+            columns=stream.columns,
+            summary=stream.summary,
+            warnings=tuple(stream.warnings()),
+            none=stream.none,
+        ),
+        rows > limit,
+    )
+
+
+def _parts(name: str, answer: Answer, limit: int, caption: str) -> list[Part]:
+    digests = [] if answer.digest is None or not answer.digest.table.num_rows else [answer.digest]
+    return [
+        _part(f"{name}-{place}" if place else name, each, limit, caption)
+        for place, each in enumerate([*digests, answer])
+    ]
+
+
+def _part(name: str, answer: Answer, limit: int, caption: str) -> Part:
+    first: list[Row] = answer.table.slice(0, 1).to_pylist()
+    return Part(
+        sheet=answer_sheet(answer, name=name, caption=caption, row_limit=limit, href=href),
+        first_row=None if not first else {field: plain(value) for field, value in first[0].items()},
+    )
+
+
+def _lines(remarks: io.StringIO) -> list[str]:
+    return list(dict.fromkeys(remarks.getvalue().splitlines()))
+
+
+class _Bounded(io.TextIOBase):
+    """A text file that refuses to grow beyond MOST_BYTES."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file, self._written = file, 0
+
+    def write(self, text: str) -> int:
+        """Writes text. Raises PageError beyond the bound."""
+        self._written += len(text)
+        if self._written > MOST_BYTES:
+            raise PageError(
+                f"the document is larger than {MOST_BYTES >> 20} MiB: give --limit, or use the command line"
+            )
+        return self._file.write(text)

@@ -1,0 +1,130 @@
+"""Pages that put several answers together: which questions each asks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sharelens.groups.schemas import STREAMS
+from sharelens.pages.address import MOMENTS, Address, Options, options_of, path
+from sharelens.question_table.table import QUESTIONS, question_of
+
+RECORDS_SHOWN = "50"
+"""Records of the state log on the page of a share partition."""
+NEIGHBOURS = 20
+"""Record offsets to each side of a record on its page."""
+MENU: Mapping[str, str] = {
+    "/": "Overview",
+    "/groups": "Groups",
+    "/dead-letters": "Dead letters",
+    "/audit": "Audit",
+    "/evidence": "Evidence",
+    "/ask": "All questions",
+}
+ALONE: Mapping[str, str] = {
+    "/": "overview",
+    "/groups": "groups",
+    "/dead-letters": "dlq",
+    "/audit": "audit",
+    "/evidence": "status",
+}
+"""Pages of one question, which take all of its parameters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A part of a page: a title and the question that it shows."""
+
+    title: str
+    address: Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A page before its questions are asked. `way`: (words, address) of the pages above it; `further`: of others."""
+
+    title: str
+    sections: Sequence[Section]
+    way: Sequence[tuple[str, str]] = ()
+    further: Sequence[tuple[str, str]] = ()
+
+
+def group_page(group: str, options: Options, group_type: str) -> Plan:
+    """A group of a type: its members, epochs, lag, share partitions, and what happened."""
+    named = (("group", group), *_moments(options))
+    titles = {
+        "overview": "What is wrong now",
+        "describe": "Offsets and lag",
+        "stalled": "Stalls",
+        "dlq": "Dead letters",
+        "rebalances": "Epochs and members over time",
+        "timeline": "What happened",
+    }
+    chosen = [*titles] if group_type != STREAMS else ["overview", "describe", "rebalances", "timeline"]
+    sections = [_section(titles[question], question, named) for question in chosen]
+    sections.insert(2, _section("Members", "describe", (*named, ("members", "on"))))
+    if group_type == STREAMS:
+        sections.insert(3, _section("Tasks", "describe", (*named, ("tasks", "on"))))
+    return Plan(title=f"Group {group}", sections=sections, way=(("Groups", "/groups"),))
+
+
+def share_partition_page(group: str, topic: str, partition: str, options: Options) -> Plan:
+    """A share partition: its state, lag, stalls, records delivered again or archived, and its state records."""
+    named = (("group", group), ("topic", topic), ("partition", partition), *_moments(options))
+    titles = {
+        "state": "State",
+        "lag": "Lag",
+        "stalled": "Stalls",
+        "redelivered": "Delivered more than once",
+        "poison": "Archived records",
+        "dlq": "Dead letters",
+        "life": "Creations, resets and deletions",
+        "timeline": "What happened",
+    }
+    sections = [_section(title, question, named) for question, title in titles.items()]
+    sections.append(_section("Records of the state log", "records", (*named, ("limit", RECORDS_SHOWN))))
+    return Plan(
+        title=f"{topic}-{partition}",
+        sections=sections,
+        way=(("Groups", "/groups"), (group, path("groups", group))),
+    )
+
+
+def record_page(group: str, topic: str, partition: str, offset: str, options: Options) -> Plan:
+    """A record: its life with the state records that prove it, its dead letter, and its neighbours."""
+    place = (("group", group), ("topic", topic), ("partition", partition))
+    share_partition = path("groups", group, topic, partition)
+    number = int(offset) if offset.isdecimal() else None
+    neighbours = () if number is None else tuple(each for each in (number - 1, number + 1) if each >= 0)
+    sections = [_section("The life of the record", "trace", (*place, ("offset", offset), ("members", "on")))]
+    if number is not None:
+        window = (("from_offset", str(max(0, number - NEIGHBOURS))), ("to_offset", str(number + NEIGHBOURS + 1)))
+        sections.append(_section("Records around it", "account", (*place, *window, *_moments(options))))
+    return Plan(
+        title=f"Record {offset} of {topic}-{partition}",
+        sections=sections,
+        way=(("Groups", "/groups"), (group, path("groups", group)), (f"{topic}-{partition}", share_partition)),
+        further=tuple((f"Record {each}", f"{share_partition}/{each}") for each in neighbours),
+    )
+
+
+def question_page(address: Address, title: str = "") -> Plan:
+    """A question alone."""
+    words = title or question_of(address.question).summary.rstrip(".")
+    return Plan(
+        title=words, sections=[Section(title="", address=address)], way=() if title else (("All questions", "/ask"),)
+    )
+
+
+def all_questions() -> dict[str, list[tuple[str, str, str]]]:
+    """By heading (name, summary, address) of each question."""
+    return {
+        heading: [(question.name, question.summary, Address(question.name).url) for question in questions]
+        for heading, questions in QUESTIONS.items()
+    }
+
+
+def _section(title: str, question: str, options: Options) -> Section:
+    return Section(title=title, address=Address(question, options_of(question, options)))
+
+
+def _moments(options: Options) -> Options:
+    return tuple((name, text) for name, text in options if name in MOMENTS)

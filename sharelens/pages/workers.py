@@ -1,0 +1,84 @@
+"""Two processes that ask questions, each with a bound of time and memory."""
+
+import asyncio
+import multiprocessing
+import resource
+import signal
+from collections.abc import Callable
+from concurrent.futures.process import BrokenProcessPool
+from typing import TypeVar
+
+from pebble import ProcessExpired, ProcessFuture, ProcessPool
+
+from sharelens.pages.answers import PageError
+
+PROCESSES = 2
+MOST_WAITING = 64
+"""Questions that wait or run at once; further ones are refused."""
+PRELOADED = ("sharelens.pages.answers", "sharelens.tables.opening", "sharelens.tables.lakes.tables", "pyarrow.parquet")
+"""Modules that a worker has from its start."""
+T = TypeVar("T")
+
+
+class Workers:
+    """The processes. `timeout_s`: of a question; `most_bytes`: memory of a process."""
+
+    def __init__(self, *, timeout_s: float, most_bytes: int) -> None:
+        self._timeout_s, self._most_bytes, self._open = timeout_s, most_bytes, 0
+        self._pool = self._started()
+
+    async def ask(self, function: Callable[..., T], *arguments: object) -> T:
+        """What the function returns in a worker.
+
+        Raises:
+            PageError: of the function; or it took too long or too much memory, or too many questions wait.
+        """
+        if self._open >= MOST_WAITING:
+            raise PageError(f"{MOST_WAITING} questions wait already; try again in a moment")
+        self._open += 1
+        try:
+            return await asyncio.wrap_future(self._scheduled(function, arguments))
+        except TimeoutError:
+            raise PageError(
+                f"no answer within {self._timeout_s:g} s (--timeout): narrow the question, or run its command"
+            ) from None
+        except (ProcessExpired, BrokenProcessPool):
+            raise PageError("the question's process ended; it may need more memory (--max-memory)") from None
+        finally:
+            self._open -= 1
+
+    def ask_now(self, function: Callable[..., T], *arguments: object) -> T:
+        """As `ask`, for callers without an event loop."""
+        return asyncio.run(self.ask(function, *arguments))
+
+    def __enter__(self) -> "Workers":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ends the processes and what they do."""
+        self._end()
+        self._pool.join()
+
+    def _end(self) -> None:
+        self._pool.stop()  # type: ignore[no-untyped-call]
+
+    def _scheduled(self, function: Callable[..., T], arguments: tuple[object, ...]) -> ProcessFuture[T]:
+        try:
+            future = self._pool.schedule(function, args=arguments, timeout=self._timeout_s)
+        except (BrokenProcessPool, RuntimeError):  # a process ended while it did nothing
+            self._end()
+            self._pool = self._started()
+            future = self._pool.schedule(function, args=arguments, timeout=self._timeout_s)
+        return future
+
+    def _started(self) -> ProcessPool:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(list(PRELOADED))
+        return ProcessPool(max_workers=PROCESSES, initializer=_begin, initargs=(self._most_bytes,), context=context)
+
+
+def _begin(most_bytes: int) -> None:
+    """Bounds the memory that a worker can allocate; the process that serves pages ends it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (most_bytes if hard < 0 else min(most_bytes, hard), hard))
