@@ -38,6 +38,11 @@ class Session:
         return self.words(question_of(name))
 
     @property
+    def grows(self) -> bool:
+        """Whether the source can have news: a running cluster, or a lake that runs fill."""
+        return bool(self.texts.keys() & {"--lake", "--bootstrap-server"})
+
+    @property
     def place(self) -> str:
         """The source in words."""
         return ", ".join(
@@ -61,6 +66,10 @@ class Address:
     def url(self) -> str:
         """The page of the question alone."""
         return f"/ask/{self.question}{self.query}"
+
+    def document(self, ending: str) -> str:
+        """The answer as a document: txt, json or csv."""
+        return f"/ask/{self.question}.{ending}{self.query}"
 
     def words(self, session: Session) -> list[str]:
         """The words of a command line behind the name of the question.

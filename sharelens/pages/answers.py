@@ -62,8 +62,8 @@ class PageAnswer:
     remarks: Sequence[str] = ()
 
 
-def page_answer(question: str, words: Sequence[str]) -> PageAnswer:
-    """The answer to a command line.
+def page_answer(question: str, words: Sequence[str], without: frozenset[str] = frozenset()) -> PageAnswer:
+    """The answer to a command line; `without`: headings of columns that the page says elsewhere.
 
     Raises:
         PageError: there is none.
@@ -74,7 +74,7 @@ def page_answer(question: str, words: Sequence[str]) -> PageAnswer:
         if limit > MOST_ROWS:
             raise UsageError(f"--limit: a page shows at most {MOST_ROWS:,} rows; JSON and CSV have all of them")
         with asking.answer(Surface(row_limit=limit, is_text=True)) as answer:
-            return _page(question, with_chosen_columns(answer, asking.shown), limit, remarks)
+            return _page(question, with_chosen_columns(answer, asking.shown), _Cut(limit, without), remarks)
 
 
 def rows(question: str, words: Sequence[str]) -> dict[str, list[dict[str, object]]]:
@@ -139,12 +139,20 @@ def _inquiry(question: str, words: Sequence[str], remarks: TextIO) -> Iterator[I
         raise PageError(failure(error).line, is_usage=is_usage) from error
 
 
-def _page(question: str, answer: Answer | Report | Stream, limit: int, remarks: io.StringIO) -> PageAnswer:
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """What a page shows of an answer: so many rows, and not the columns with these headings."""
+
+    rows: int
+    without: frozenset[str]
+
+
+def _page(question: str, answer: Answer | Report | Stream, cut: _Cut, remarks: io.StringIO) -> PageAnswer:
     if isinstance(answer, Report):
         parts = [
             part
             for title, each in answer.parts.items()
-            for part in _parts(f"{question}-{title}", each, limit, title.replace("_", " ").capitalize())
+            for part in _parts(f"{question}-{title}", each, cut, title.replace("_", " ").capitalize())
         ]
         return PageAnswer(
             parts=parts,
@@ -154,10 +162,10 @@ def _page(question: str, answer: Answer | Report | Stream, limit: int, remarks: 
         )
     has_more = False
     if isinstance(answer, Stream):
-        answer, has_more = _first_rows(answer, limit)
+        answer, has_more = _first_rows(answer, cut.rows)
     answer = with_what_it_lacks(answer)
     return PageAnswer(
-        parts=_parts(question, answer, limit, question_of(question).summary.rstrip(".")),
+        parts=_parts(question, answer, cut, question_of(question).summary.rstrip(".")),
         summary=(*(["There are more rows."] if has_more else []), *(answer.summary or "").splitlines()),
         remarks=(*_lines(remarks), *answer.warnings),
     )
@@ -186,18 +194,17 @@ def _first_rows(stream: Stream, limit: int) -> tuple[Answer, bool]:
     )
 
 
-def _parts(name: str, answer: Answer, limit: int, caption: str) -> list[Part]:
+def _parts(name: str, answer: Answer, cut: _Cut, caption: str) -> list[Part]:
     digests = [] if answer.digest is None or not answer.digest.table.num_rows else [answer.digest]
     return [
-        _part(f"{name}-{place}" if place else name, each, limit, caption)
-        for place, each in enumerate([*digests, answer])
+        _part(f"{name}-{place}" if place else name, each, cut, caption) for place, each in enumerate([*digests, answer])
     ]
 
 
-def _part(name: str, answer: Answer, limit: int, caption: str) -> Part:
+def _part(name: str, answer: Answer, cut: _Cut, caption: str) -> Part:
     first: list[Row] = answer.table.slice(0, 1).to_pylist()
     return Part(
-        sheet=answer_sheet(answer, name=name, caption=caption, row_limit=limit, href=href),
+        sheet=answer_sheet(answer, name=name, caption=caption, row_limit=cut.rows, without=cut.without, href=href),
         first_row=None if not first else {field: plain(value) for field, value in first[0].items()},
     )
 

@@ -1,16 +1,27 @@
 """Pages that put several answers together: which questions each asks."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sharelens.groups.schemas import STREAMS
 from sharelens.pages.address import MOMENTS, Address, Options, options_of, path
+from sharelens.parameters.times import time_text
 from sharelens.question_table.table import QUESTIONS, question_of
+from state_model.errors import UsageError
 
 RECORDS_SHOWN = "50"
 """Records of the state log on the page of a share partition."""
+HOUR_MS = 3_600_000
 NEIGHBOURS = 20
 """Record offsets to each side of a record on its page."""
+HEADINGS_OF: Mapping[str, Sequence[str]] = {
+    "group": ("GROUP",),
+    "topic": ("TOPIC",),
+    "partition": ("PARTITION", "TOPIC-PARTITION"),
+    "offset": ("RECORD-OFFSET",),
+}
+"""By the parameter that a page sets the headings of columns that have its value alone."""
 MENU: Mapping[str, str] = {
     "/": "Overview",
     "/groups": "Groups",
@@ -27,14 +38,16 @@ ALONE: Mapping[str, str] = {
     "/evidence": "status",
 }
 """Pages of one question, which take all of its parameters."""
+REFRESHED = frozenset({"/", "/groups"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A part of a page: a title and the question that it shows."""
+    """A part of a page: a title and the question that it shows, without columns that the page's title says."""
 
     title: str
     address: Address
+    without: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +119,31 @@ def record_page(group: str, topic: str, partition: str, offset: str, options: Op
     )
 
 
+def before_page(group: str, moment: str, options: Options) -> Plan:
+    """What changed in the hour before a moment: members, epochs, resets, settings, gaps.
+
+    Raises:
+        UsageError: the moment is not a number of milliseconds.
+    """
+    if not re.fullmatch(r"\d{1,15}", moment):
+        raise UsageError(f"a moment is a number of milliseconds since 1970, not {moment!r}")
+    until_ms = int(moment)
+    span = (("from", str(max(0, until_ms - HOUR_MS))), ("to", str(until_ms + 1)))
+    named = (("group", group), *span, *_moments(options))
+    titles = {
+        "timeline": "What happened",
+        "rebalances": "Epochs and members",
+        "life": "Creations, resets and deletions",
+        "configurations": "Settings over time",
+        "status": "Gaps of the evidence",
+    }
+    return Plan(
+        title=f"The hour before {time_text(until_ms)}",
+        sections=[_section(title, question, named) for question, title in titles.items()],
+        way=(("Groups", "/groups"), (group, path("groups", group))),
+    )
+
+
 def question_page(address: Address, title: str = "") -> Plan:
     """A question alone."""
     words = title or question_of(address.question).summary.rstrip(".")
@@ -123,7 +161,8 @@ def all_questions() -> dict[str, list[tuple[str, str, str]]]:
 
 
 def _section(title: str, question: str, options: Options) -> Section:
-    return Section(title=title, address=Address(question, options_of(question, options)))
+    without = frozenset(heading for name, _ in options for heading in HEADINGS_OF.get(name, ()))
+    return Section(title=title, address=Address(question, options_of(question, options)), without=without)
 
 
 def _moments(options: Options) -> Options:

@@ -1,21 +1,28 @@
 """Renders pages. Names reach them as text alone: the templates escape all."""
 
+import base64
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
 import jinja2
+from markupsafe import Markup
 
 from sharelens import __version__
 from sharelens.pages.answers import PageAnswer
 from sharelens.pages.composed import MENU
 from sharelens.pages.forms import Field
+from sharelens.pages.state_maps import StateMap
+from sharelens.report.colours import style_rules
 
 PAGE = "view.html.j2"
+STYLE = "style.css"
+MOST_ROWS_BYTES = 4 << 20
+"""Rows of a state map in a saved file."""
 STATIC: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
-    "style.css": ("text/css", (("sharelens.report", "style.css"), ("sharelens.pages", "pages.css"))),
+    STYLE: ("text/css", (("sharelens.report", "style.css"), ("sharelens.pages", "pages.css"))),
     "script.js": ("text/javascript", (("sharelens.report", "script.js"), ("sharelens.pages", "pages.js"))),
 }
 """Name -> media type, and the files that it is made of."""
@@ -37,19 +44,42 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """A page as one file: its style and script, the digest of the script, and the rows of its state map as JSON.
+
+    `left_off`: what the file lacks, in words.
+    """
+
+    style: Markup
+    script: Markup
+    script_sha256: str
+    rows: Markup
+    left_off: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A page: `way` to it, `sections`, and the form of its question; `place`: its own address without options."""
+    """A page: `way` to it, `sections`, and the form of its question; `place`: its own address without options.
+
+    `refresh_s`: after how long the page reads itself again; 0: it doesn't. `read_at`: when it was read, in words;
+    `save`: the address of the page as one file.
+    """
 
     title: str
-    source: str
-    place: str
+    source: str = ""
+    place: str = ""
     sections: Sequence[Shown] = ()
     way: Sequence[tuple[str, str]] = ()
     further: Sequence[tuple[str, str]] = ()
     fields: Sequence[Field] = ()
     questions: Mapping[str, Sequence[tuple[str, str, str]]] | None = None
+    state_map: StateMap | None = None
     results: Sequence[tuple[str, str]] = ()
     message: str = ""
+    refresh_s: int = 0
+    read_at: str = ""
+    save: str = ""
+    saved: Saved | None = None
 
 
 def render(view: View) -> str:
@@ -57,11 +87,42 @@ def render(view: View) -> str:
     return _environment().get_template(PAGE).render(view=view, menu=MENU, version=__version__, lines=(), at=_at())
 
 
+def saved(view: View, rows: str) -> View:
+    """The view as one file that loads nothing; `rows`: of its state map, as JSON; empty: it has none."""
+    script, left_off = static("script.js")[1], "links to other pages, and rows that the page did not show"
+    if len(rows) > MOST_ROWS_BYTES:
+        rows, left_off = "", f"the state map, whose rows are larger than {MOST_ROWS_BYTES >> 20} MiB, and {left_off}"
+    file = Saved(
+        style=Markup(static(STYLE)[1]),  # noqa: S704 - our own file
+        script=Markup(script),  # noqa: S704 - our own file
+        script_sha256=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        rows=Markup(rows.replace("<", "\\u003c")),  # noqa: S704 - JSON in ASCII without a tag
+        left_off=left_off,
+    )
+    sections = [replace(section, answer=_without_links(section.answer)) for section in view.sections]
+    drawn = view.state_map if rows else None
+    return replace(view, sections=sections, saved=file, state_map=drawn, refresh_s=0, way=(), further=())
+
+
+def _without_links(answer: PageAnswer | None) -> PageAnswer | None:
+    if answer is None:
+        return None
+    parts = [
+        replace(
+            part,
+            sheet=replace(part.sheet, rows=[[replace(cell, href=None) for cell in row] for row in part.sheet.rows]),
+        )
+        for part in answer.parts
+    ]
+    return replace(answer, parts=parts)
+
+
 @cache
 def static(name: str) -> tuple[str, str]:
     """Media type and text of a file that pages load. Raises KeyError: there is none of the name."""
     media_type, parts = STATIC[name]
-    return media_type, "\n".join(_text(package, file) for package, file in parts)
+    text = "\n".join(_text(package, file) for package, file in parts)
+    return media_type, text + style_rules() if name == STYLE else text
 
 
 @cache

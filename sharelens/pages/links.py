@@ -8,7 +8,7 @@ from sharelens.pages.address import Address, by_key, path
 from sharelens.question_table.kinds import Flag
 from sharelens.question_table.table import question_of
 
-GROUPS = "groups"
+GROUPS, BEFORE = "groups", "before"
 RECORD_OFFSETS = ("record_offset", "offset", "first_offset", "first_incomplete_offset")
 """Fields with the offset of a record of a user topic."""
 
@@ -59,6 +59,11 @@ def _record(row: Row, field: str) -> str | None:
     return None if place is None or not isinstance(offset, int) else f"{place}/{offset}"
 
 
+def _before(row: Row, field: str) -> str | None:
+    group, moment_ms = row.get("group_id"), row.get(field)
+    return path(BEFORE, group, str(moment_ms)) if isinstance(group, str) and isinstance(moment_ms, int) else None
+
+
 def _command(row: Row, field: str) -> str | None:
     return question_of_command(row.get(field))
 
@@ -69,6 +74,7 @@ LINKS: dict[str, Callable[[Row, str], str | None]] = {
     "topic_id": _share_partition,
     "partition": _share_partition,
     "command": _command,
+    "since_ms": _before,
     **dict.fromkeys(RECORD_OFFSETS, _record),
 }
 """By the field that a cell shows first."""

@@ -1,10 +1,13 @@
 """Answers requests: an address becomes questions, their answers a page or a document."""
 
 import asyncio
+import re
 import tempfile
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import urlencode
 
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
@@ -12,22 +15,30 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from sharelens.cli.failures import failure
+from sharelens.output import say
 from sharelens.pages import composed
 from sharelens.pages.address import Address, Options, Session, names_of, options_of
 from sharelens.pages.answers import PageAnswer, PageError, document, page_answer
 from sharelens.pages.composed import ALONE, Plan, Section
 from sharelens.pages.forms import fields
-from sharelens.pages.html import Shown, View, render, static
+from sharelens.pages.html import Shown, View, render, saved, static
 from sharelens.pages.searching import Search
+from sharelens.pages.state_maps import StateMap, state_map
 from sharelens.pages.workers import Workers
+from sharelens.parameters.times import time_text
 from sharelens.question_table.table import QUESTIONS
 from state_model.errors import UsageError
 
 FORMS = {"json": "application/json", "csv": "text/csv", "txt": "text/plain"}
 """Endings of documents and their media types."""
+DOCUMENTS = (("Text", "txt"), ("JSON", "json"), ("CSV", "csv"))
 QUESTION_NAMES = frozenset(question.name for questions in QUESTIONS.values() for question in questions)
 MOST_QUERY = 16 << 10
 """Bytes of a query."""
+SAVE = "save"
+"""The option of an address that asks for the page as one file."""
+REFRESH_S = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,21 +56,27 @@ class Site:
     async def _respond(self, request: Request) -> Response:
         if len(request.scope["query_string"]) > MOST_QUERY:
             return self._message("Too long", f"an address has at most {MOST_QUERY:,} bytes of options", 414)
-        names = names_of(request.scope["raw_path"].decode("ascii", "replace"))
+        raw_path = request.scope["raw_path"].decode("ascii", "replace")
         options = tuple((key, text) for key, text in request.query_params.multi_items() if text)
+        is_saved = (SAVE, "on") in options
+        options = tuple(option for option in options if option[0] != SAVE)
         try:
-            return await self._page(names, options, request.url.path)
+            page = await self._page(names_of(raw_path), options)
+            if isinstance(page, Response):
+                return page
+            return await self._sent(page, f"{raw_path}?{urlencode([*options, (SAVE, 'on')])}", is_saved=is_saved)
         except PageError as error:
             return self._message("No answer", error.line, 400 if error.is_usage else 503)
         except UsageError as error:
             return self._message("Not a page", str(error), 400)
+        except Exception as error:
+            say(f"sharelens: explore: {raw_path}: {failure(error).line}")
+            return self._message("Failed", failure(error).line, 500)
 
-    async def _page(self, names: tuple[str, ...], options: Options, place: str) -> Response:
+    async def _page(self, names: tuple[str, ...], options: Options) -> View | Response:
         match names:
             case ("ask",):
-                return _html(
-                    View(title="All questions", source=self.source, place="/ask", questions=composed.all_questions())
-                )
+                return View(title="All questions", place="/ask", questions=composed.all_questions())
             case ("search",):
                 return await self._search(dict(options).get("q", ""))
             case ("ask", question) if question in QUESTION_NAMES:
@@ -68,34 +85,44 @@ class Site:
                 question, _, ending = file.partition(".")
                 return await self._document(Address(question, options), ending)
             case ("groups", group):
-                return await self._together(await self._group_plan(group, options), options)
+                return replace(await self._together(await self._group_plan(group, options)), refresh_s=self._refresh_s)
             case ("groups", group, topic, partition):
-                return await self._together(composed.share_partition_page(group, topic, partition, options), options)
+                plan = composed.share_partition_page(group, topic, partition, options)
+                return await self._together(plan, state_map(group, topic, partition, options))
             case ("groups", group, topic, partition, offset):
-                return await self._together(composed.record_page(group, topic, partition, offset, options), options)
+                return await self._together(composed.record_page(group, topic, partition, offset, options))
+            case ("before", group, moment):
+                return await self._together(composed.before_page(group, moment, options))
             case () | (_,) if (page := "/" + "".join(names)) in ALONE:
-                return await self._alone(Address(ALONE[page], options), page, composed.MENU[page])
-        return self._message("No such page", f"there is no page {place}; the menu has all", 404)
+                view = await self._alone(Address(ALONE[page], options), page, composed.MENU[page])
+                return replace(view, refresh_s=self._refresh_s if page in composed.REFRESHED else 0)
+        return self._message("No such page", "the menu has all pages", 404)
 
-    async def _alone(self, address: Address, place: str, title: str) -> Response:
+    @property
+    def _refresh_s(self) -> int:
+        """After how long a page of what is wrong now reads itself again; 0: the source does not grow."""
+        return REFRESH_S if self.session.grows else 0
+
+    async def _alone(self, address: Address, place: str, title: str) -> View:
         address.words(self.session)  # a parameter that the question lacks is an error of the address
         plan = composed.question_page(address, title)
         shown = [] if _lacks_values(address) else [await self._shown(section) for section in plan.sections]
-        view = View(
-            title=plan.title, source=self.source, place=place, sections=shown, way=plan.way, fields=fields(address),
-            message="Fill in what the question needs." if not shown else "",
-        )  # fmt: skip
-        return _html(view, _status(shown))
+        return View(
+            title=plan.title,
+            place=place,
+            sections=shown,
+            way=plan.way,
+            fields=fields(address),
+            message="" if shown else "Fill in what the question needs.",
+        )
 
-    async def _search(self, text: str) -> Response:
+    async def _search(self, text: str) -> Response | View:
         results = await Search(self.workers, self.session).results(text)
         if len(results) == 1:
             return RedirectResponse(results[0][1], 303)
-        message = "" if results else f"Nothing is named {text!r} in this evidence."
-        view = View(
-            title=f"{len(results)} results", source=self.source, place="/search", results=results, message=message
-        )
-        return _html(view, 200 if results else 404)
+        if not results:
+            return self._message("Nothing found", f"nothing is named {text!r} in this evidence", 404)
+        return View(title=f"{len(results)} results", place="/search", results=results)
 
     async def _group_plan(self, group: str, options: Options) -> Plan:
         address = Address("groups", options_of("groups", (("group", group), *options)))
@@ -106,41 +133,56 @@ class Site:
         row = answer.parts[0].first_row or {}
         return composed.group_page(group, options, str(row.get("group_type", "")))
 
-    async def _together(self, plan: Plan, options: Options) -> Response:
+    async def _together(self, plan: Plan, drawn: StateMap | None = None) -> View:
         shown = await asyncio.gather(*map(self._shown, plan.sections))
-        view = View(title=plan.title, source=self.source, place="", sections=shown, way=plan.way, further=plan.further)
-        return _html(view, _status(shown))
+        return View(title=plan.title, sections=shown, way=plan.way, further=plan.further, state_map=drawn)
 
     async def _shown(self, section: Section) -> Shown:
         address = section.address
         line = address.command_line(self.session)
         try:
-            answer = await self._answer(address)
+            answer = await self._answer(address, section.without)
         except PageError as error:
             return Shown(title=section.title, command_line=line, failure=error.line, page=address.url)
-        documents = [(words, f"/ask/{address.question}.{ending}{address.query}") for words, ending in DOCUMENTS]
+        documents = [(words, address.document(ending)) for words, ending in DOCUMENTS]
         return Shown(title=section.title, command_line=line, answer=answer, page=address.url, documents=documents)
 
-    async def _answer(self, address: Address) -> PageAnswer:
-        return await self.workers.ask(page_answer, address.question, address.words(self.session))
+    async def _answer(self, address: Address, without: frozenset[str] = frozenset()) -> PageAnswer:
+        return await self.workers.ask(page_answer, address.question, address.words(self.session), without)
 
     async def _document(self, address: Address, ending: str) -> Response:
         folder = tempfile.TemporaryDirectory(prefix="sharelens-explore-")
-        place = Path(folder.name) / "document"
         try:
-            form = "text" if ending == "txt" else ending
-            await self.workers.ask(document, address.question, address.words(self.session), form, place)
+            place = await self._written(address, ending, Path(folder.name))
         except BaseException:
             folder.cleanup()
             raise
         name = None if ending == "txt" else f"{address.question}.{ending}"
         return FileResponse(place, media_type=FORMS[ending], filename=name, background=BackgroundTask(folder.cleanup))
 
+    async def _written(self, address: Address, ending: str, folder: Path) -> Path:
+        place = folder / "document"
+        form = "text" if ending == "txt" else ending
+        await self.workers.ask(document, address.question, address.words(self.session), form, place)
+        return place
+
+    async def _sent(self, view: View, save: str, *, is_saved: bool) -> Response:
+        """The page, or the file that it is saved as; `save`: the address of that."""
+        view = replace(view, source=self.source, read_at=time_text(time.time_ns() // 1_000_000), save=save)
+        status = _status(view.sections)
+        if not is_saved or status != 200:
+            return _html(view, status)
+        rows = ""
+        if view.state_map is not None:
+            with tempfile.TemporaryDirectory(prefix="sharelens-explore-") as folder:
+                place = await self._written(view.state_map.address, "json", Path(folder))
+                rows = place.read_text(encoding="utf-8")
+        name = re.sub(r"[^A-Za-z0-9.]+", "-", view.title).strip("-").lower()[:80] or "page"
+        headers = {"Content-Disposition": f'attachment; filename="{name}.html"'}
+        return HTMLResponse(render(saved(view, rows)), headers=headers)
+
     def _message(self, title: str, message: str, status: int) -> Response:
-        return _html(View(title=title, source=self.source, place="", message=message), status)
-
-
-DOCUMENTS = (("Text", "txt"), ("JSON", "json"), ("CSV", "csv"))
+        return _html(View(title=title, source=self.source, message=message), status)
 
 
 async def _static(request: Request) -> Response:

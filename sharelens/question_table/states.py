@@ -23,6 +23,25 @@ from sharelens.question_table.shared import (
     offsets,
 )
 
+MOST_MOMENTS = 100_000
+SHARE_PARTITION = parts(
+    Value(argument="key_filter", make="sharelens.parameters.filters:parse_partition_filter"),
+    Parameter("--group", metavar="GROUP", is_required=True, help="The share group."),
+    Parameter(
+        "--topic",
+        metavar="TOPIC",
+        is_required=True,
+        help="The topic: NAME or ID, or NAME:0 with its partition.",
+    ),
+    Parameter(
+        "--partition",
+        kind=Number(least=0, largest=LAST_PARTITION),
+        metavar="N",
+        help="The partition; required unless --topic names it.",
+    ),
+)
+"""One share partition."""
+
 STATE = Question(
     name="state",
     summary="The state of share partitions, now or at a cut.",
@@ -94,22 +113,7 @@ TRACE = Question(
     examples=("sharelens trace --lake ./lake --group orders-workers --topic orders --partition 0 --offset 4711",),
     parameters=(
         *SOURCE,
-        *parts(
-            Value(argument="key_filter", make="sharelens.parameters.filters:parse_partition_filter"),
-            Parameter("--group", metavar="GROUP", is_required=True, help="The share group."),
-            Parameter(
-                "--topic",
-                metavar="TOPIC",
-                is_required=True,
-                help="The topic: NAME or ID, or NAME:0 with its partition.",
-            ),
-            Parameter(
-                "--partition",
-                kind=Number(least=0, largest=LAST_PARTITION),
-                metavar="N",
-                help="The partition; required unless --topic names it.",
-            ),
-        ),
+        *SHARE_PARTITION,
         Parameter(
             "--offset",
             kind=Number(least=0, largest=LARGEST_OFFSET),
@@ -123,6 +127,41 @@ TRACE = Question(
     ),
     function="sharelens.questions.traces.trace:trace",
     rows={"": "sharelens.questions.traces.trace:LAYOUT"},
+)
+
+MOMENTS = Question(
+    name="moments",
+    summary="The states of a share partition, one after the other.",
+    help="""The states of a share partition in a window: what held before it, and what each record of the state log
+    changed. Replayed in their order, the rows give the state after each record.
+
+    With --from the first records from there on, else the newest ones before --to. End offsets are inferred from the
+    timestamps of the topic's batches.
+    """,
+    examples=(
+        "sharelens moments --lake ./lake --group orders-workers --topic orders:0 --from 03:20",
+        "sharelens moments --log-dir /var/kafka-copy --group orders-workers --topic orders:0 --output json",
+    ),
+    parameters=(
+        *SOURCE,
+        *SHARE_PARTITION,
+        *SPAN,
+        *offsets("Record offsets", MAX_LIMIT),
+        Parameter(
+            "--records",
+            name="record_limit",
+            kind=Number(least=1, largest=MOST_MOMENTS),
+            default=1000,
+            shown_default="1000",
+            metavar="N",
+            help=f"Largest number of records of the state log, up to {MOST_MOMENTS:,}.",
+        ),
+        REQUIRE_COMPLETE,
+        *OUTPUT,
+    ),
+    function="sharelens.questions.traces.moments:moments",
+    rows={"": "sharelens.questions.traces.moments:LAYOUT"},
+    rules=(INTERVAL, OFFSETS),
 )
 
 DIFF = Question(
@@ -268,4 +307,4 @@ LIFE = Question(
     rules=(INTERVAL, OneOf("events", "--event", "sharelens.measures.schemas:EVENTS", "event; events: {words}")),
 )
 
-STATES_AND_RECORDS = (STATE, RECORDS, TRACE, DIFF, LOCATE, ACCOUNT, LIFE)
+STATES_AND_RECORDS = (STATE, RECORDS, TRACE, MOMENTS, DIFF, LOCATE, ACCOUNT, LIFE)

@@ -37,3 +37,17 @@ DASHES: Sequence[tuple[int, ...]] = ((1, 0), (7, 3), (2, 2), (9, 3, 2, 3), (4, 4
 def pairs() -> Sequence[tuple[str, str]]:
     """Every pair there is."""
     return (TEXT, TITLE, GRID, PASSED, CARD, START, END, *CELLS.values(), *LINES)
+
+
+def style_rules() -> str:
+    """Rules that give the charts' colours their dark counterparts, and the legends theirs."""
+    rules = [
+        f'svg [{attribute}="{light}"]{{{attribute}:light-dark({light},{dark})}}'
+        for light, dark in pairs()
+        for attribute in ("fill", "stroke")
+    ]
+    rules += [
+        f".key-cell-{code}{{background:{light};background:light-dark({light},{dark})}}"
+        for code, (light, dark) in CELLS.items()
+    ]
+    return "\n".join(rules)

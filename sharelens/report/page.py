@@ -293,7 +293,7 @@ def render(page: Page) -> str:
     template = environment.get_template("page.html.j2")
     return template.render(
         page=page,
-        style=Markup(style + _chart_style()),  # noqa: S704 - our own file
+        style=Markup(style + colours.style_rules()),  # noqa: S704 - our own file
         script=Markup(script),  # noqa: S704 - our own file
         script_sha256=digest,
         drawing=Markup,
@@ -303,17 +303,3 @@ def render(page: Page) -> str:
 
 def _text(file: str) -> str:
     return files("sharelens.report").joinpath(file).read_text(encoding="utf-8")
-
-
-def _chart_style() -> str:
-    """Rules that give the charts' colours their dark counterparts, and the legends theirs."""
-    rules = [
-        f'svg [{attribute}="{light}"]{{{attribute}:light-dark({light},{dark})}}'
-        for light, dark in colours.pairs()
-        for attribute in ("fill", "stroke")
-    ]
-    rules += [
-        f".key-cell-{code}{{background:{light};background:light-dark({light},{dark})}}"
-        for code, (light, dark) in colours.CELLS.items()
-    ]
-    return "\n".join(rules)
