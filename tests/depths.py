@@ -17,12 +17,13 @@ EXAMPLES = {
     "table": {"quick": 20, "default": 20, "thorough": 500},
     "cluster": {"quick": 5, "default": 60, "thorough": 1500},
     "broker": {"quick": 5, "default": 20, "thorough": 400},
+    "page": {"quick": 3, "default": 6, "thorough": 300},
     "simulation": {"quick": 8, "default": 8, "thorough": 100},
     "lake": {"quick": 3, "default": 3, "thorough": 200},
     "lake and log": {"quick": 3, "default": 3, "thorough": 100},
 }
 """Cost of an example -> depth -> number of examples. `cluster`: an example audits small logs. `broker`: it restarts a
-broker. `lake`: it runs the pipeline once or more."""
+broker. `page`: it asks a question on the command line and for pages. `lake`: it runs the pipeline once or more."""
 
 
 def in_soak(*values: Any) -> list[Any]:

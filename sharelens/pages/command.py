@@ -111,7 +111,7 @@ def explore(
         workers.ask_now(ensure_evidence, "groups", session.words_for("groups"))
         site = Site(workers=workers, session=session, source=session.place)
         serve(
-            Guard(site.application(), access),
+            Guard(site, access),
             listener,
             idle_exit_s=None if idle_exit is None else idle_exit / MS_PER_S,
             announce=lambda: _announce(host, number, access.token, is_remote=allow_remote),

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sharelens.groups.schemas import STREAMS
+from sharelens.output.wording import name
 from sharelens.pages.address import MOMENTS, Address, Options, options_of, path
 from sharelens.parameters.times import time_text
 from sharelens.question_table.table import QUESTIONS, question_of
@@ -76,7 +77,7 @@ def group_page(group: str, options: Options, group_type: str) -> Plan:
     sections.insert(2, _section("Members", "describe", (*named, ("members", "on"))))
     if group_type == STREAMS:
         sections.insert(3, _section("Tasks", "describe", (*named, ("tasks", "on"))))
-    return Plan(title=f"Group {group}", sections=sections, way=(("Groups", "/groups"),))
+    return Plan(title=f"Group {name(group)}", sections=sections, way=(("Groups", "/groups"),))
 
 
 def share_partition_page(group: str, topic: str, partition: str, options: Options) -> Plan:
@@ -95,9 +96,9 @@ def share_partition_page(group: str, topic: str, partition: str, options: Option
     sections = [_section(title, question, named) for question, title in titles.items()]
     sections.append(_section("Records of the state log", "records", (*named, ("limit", RECORDS_SHOWN))))
     return Plan(
-        title=f"{topic}-{partition}",
+        title=f"{name(topic)}-{partition}",
         sections=sections,
-        way=(("Groups", "/groups"), (group, path("groups", group))),
+        way=(("Groups", "/groups"), (name(group), path("groups", group))),
     )
 
 
@@ -112,9 +113,13 @@ def record_page(group: str, topic: str, partition: str, offset: str, options: Op
         window = (("from_offset", str(max(0, number - NEIGHBOURS))), ("to_offset", str(number + NEIGHBOURS + 1)))
         sections.append(_section("Records around it", "account", (*place, *window, *_moments(options))))
     return Plan(
-        title=f"Record {offset} of {topic}-{partition}",
+        title=f"Record {offset} of {name(topic)}-{partition}",
         sections=sections,
-        way=(("Groups", "/groups"), (group, path("groups", group)), (f"{topic}-{partition}", share_partition)),
+        way=(
+            ("Groups", "/groups"),
+            (name(group), path("groups", group)),
+            (f"{name(topic)}-{partition}", share_partition),
+        ),
         further=tuple((f"Record {each}", f"{share_partition}/{each}") for each in neighbours),
     )
 
@@ -140,7 +145,7 @@ def before_page(group: str, moment: str, options: Options) -> Plan:
     return Plan(
         title=f"The hour before {time_text(until_ms)}",
         sections=[_section(title, question, named) for question, title in titles.items()],
-        way=(("Groups", "/groups"), (group, path("groups", group))),
+        way=(("Groups", "/groups"), (name(group), path("groups", group))),
     )
 
 
@@ -161,9 +166,9 @@ def all_questions() -> dict[str, list[tuple[str, str, str]]]:
 
 
 def _section(title: str, question: str, options: Options) -> Section:
-    without = frozenset(heading for name, _ in options for heading in HEADINGS_OF.get(name, ()))
+    without = frozenset(heading for key, _ in options for heading in HEADINGS_OF.get(key, ()))
     return Section(title=title, address=Address(question, options_of(question, options)), without=without)
 
 
 def _moments(options: Options) -> Options:
-    return tuple((name, text) for name, text in options if name in MOMENTS)
+    return tuple((key, text) for key, text in options if key in MOMENTS)

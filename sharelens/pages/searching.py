@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
+from sharelens.output.wording import name
 from sharelens.pages.address import Address, Session, path
 from sharelens.pages.answers import PageError, rows
 from sharelens.pages.workers import Workers
@@ -32,7 +33,7 @@ class Search:
             return []
         groups = await self._rows("groups") or (await self._rows("overview", part="groups"))
         names = [str(row["group_id"]) for row in groups]
-        named = [(f"Group {name}", path("groups", name)) for name in names if name == text]
+        named = [_group(group) for group in names if group == text]
         if named:
             return named
         shares = await self._rows("lag")
@@ -54,7 +55,7 @@ class Search:
         for group in groups[:MOST_GROUPS]:
             members = await self._rows("describe", (("group", group), ("members", "on")))
             if any(text in (row.get("member_id"), row.get("consumer_id")) for row in members):
-                found_pages.append((f"Member {text} of group {group}", path("groups", group)))
+                found_pages.append((f"Member {name(text)} of group {name(group)}", path("groups", group)))
         return found_pages
 
     async def _rows(self, question: str, options: tuple[tuple[str, str], ...] = (), part: str = "") -> Rows:
@@ -92,10 +93,14 @@ def _places(shares: Rows, text: str) -> list[Result]:
 def _similar(groups: Iterable[str], shares: Rows, text: str) -> list[Result]:
     """Groups and topics whose names contain the text."""
     part = text.lower()
-    similar = [(f"Group {name}", path("groups", name)) for name in groups if part in name.lower()]
+    similar = [_group(group) for group in groups if part in group.lower()]
     return [*similar, *(_share_partition(row) for row in shares if part in str(row["topic"] or "").lower())]
+
+
+def _group(group: str) -> Result:
+    return f"Group {name(group)}", path("groups", group)
 
 
 def _share_partition(row: dict[str, object]) -> Result:
     group, topic, partition = str(row["group_id"]), str(row["topic"] or row["topic_id"]), str(row["partition"])
-    return f"{topic}-{partition} of group {group}", path("groups", group, topic, partition)
+    return f"{name(topic)}-{partition} of group {name(group)}", path("groups", group, topic, partition)

@@ -82,8 +82,9 @@ def serve(app: ASGIApp, listener: socket.socket, *, idle_exit_s: float | None, a
     """Serves until a signal, or until nobody asked for `idle_exit_s`; `announce` is called once it listens."""
     idle = Idle(app)
     config = uvicorn.Config(
-        idle, http=_Punctual, ws="none", loop="asyncio", log_level="critical", access_log=False, server_header=False,
-        timeout_keep_alive=IDLE_S, limit_concurrency=MOST_CONNECTIONS, timeout_graceful_shutdown=1,
+        idle, http=_Punctual, ws="none", lifespan="off", loop="asyncio", log_level="critical", access_log=False,
+        server_header=False, timeout_keep_alive=IDLE_S, limit_concurrency=MOST_CONNECTIONS,
+        timeout_graceful_shutdown=1,
     )  # fmt: skip
     server = uvicorn.Server(config)
 

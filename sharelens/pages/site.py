@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlencode
 
-from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
-from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from sharelens.cli.failures import failure
 from sharelens.output import say
@@ -36,6 +35,7 @@ DOCUMENTS = (("Text", "txt"), ("JSON", "json"), ("CSV", "csv"))
 QUESTION_NAMES = frozenset(question.name for questions in QUESTIONS.values() for question in questions)
 MOST_QUERY = 16 << 10
 """Bytes of a query."""
+STATIC = "/static/"
 SAVE = "save"
 """The option of an address that asks for the page as one file."""
 REFRESH_S = 15
@@ -49,14 +49,17 @@ class Site:
     session: Session
     source: str
 
-    def application(self) -> Starlette:
-        """The application, for a server of ASGI."""
-        return Starlette(routes=[Route("/static/{name}", _static), Route("/{rest:path}", self._respond)])
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The application, for a server of ASGI; no router, whose patterns don't know names with line breaks."""
+        response = await self._respond(Request(scope))
+        await response(scope, receive, send)
 
     async def _respond(self, request: Request) -> Response:
         if len(request.scope["query_string"]) > MOST_QUERY:
             return self._message("Too long", f"an address has at most {MOST_QUERY:,} bytes of options", 414)
         raw_path = request.scope["raw_path"].decode("ascii", "replace")
+        if raw_path.startswith(STATIC):
+            return _static(raw_path.removeprefix(STATIC))
         options = tuple((key, text) for key, text in request.query_params.multi_items() if text)
         is_saved = (SAVE, "on") in options
         options = tuple(option for option in options if option[0] != SAVE)
@@ -185,9 +188,9 @@ class Site:
         return _html(View(title=title, source=self.source, message=message), status)
 
 
-async def _static(request: Request) -> Response:
+def _static(name: str) -> Response:
     try:
-        media_type, text = static(request.path_params["name"])
+        media_type, text = static(name)
     except KeyError:
         return Response(status_code=404)
     return Response(text, media_type=media_type, headers={"Cache-Control": "private, max-age=86400"})

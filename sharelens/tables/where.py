@@ -97,7 +97,7 @@ class Where:
         offsets: record offsets; ranges that cover one of them.
         user_partitions: user partitions by (topic id, partition), each with the lowest offset that a row must reach.
         letters: the headers of dead letters.
-        columns: a further condition on columns of the table.
+        columns: a further condition on columns of the table; of deliveries, as they stand at the end of the evidence.
         choice: which row groups have to be read, for sources with row groups.
     """
 

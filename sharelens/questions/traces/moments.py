@@ -91,7 +91,7 @@ def moments(
     if history.num_rows == 0:
         ensure_known(evidence, key_filter, keys)
     misplaced = misplaced_places(evidence, keys, history)
-    place, history, others = _newest_place(history, misplaced)
+    place, history, other_places = _newest_place(history, misplaced)
     records, before, after = _window(history, span, record_limit)
     rows = []
     if place is not None and records.num_rows:
@@ -101,6 +101,7 @@ def moments(
         newest_before = history.filter(pc.less(history.column("log_offset"), first)).slice(
             before - 1 if before else 0, 1
         )
+        deliveries = _clipped(deliveries, from_offset, to_offset)
         rows = [
             *_first_rows(deliveries, newest_before, first),
             *_record_rows(evidence, place, records),
@@ -118,7 +119,7 @@ def moments(
         columns=LAYOUT.columns(),
         summary="\n".join(
             [
-                *_extent(records, before, after, others),
+                *_extent(records, before, after, other_places),
                 closing_line(evidence, incomplete_rows(table.column("completeness"))),
             ]
         ),
@@ -162,6 +163,19 @@ def _touched(
     if to_offset is not None:
         condition &= pc.field("first_offset") < to_offset
     return condition
+
+
+def _clipped(deliveries: pa.Table, from_offset: int | None, to_offset: int | None) -> pa.Table:
+    """The parts of ranges between two record offsets, half-open."""
+    for name, bound, function in (
+        ("first_offset", from_offset, pc.max_element_wise),
+        ("last_offset", None if to_offset is None else to_offset - 1, pc.min_element_wise),
+    ):
+        if bound is not None:
+            at = deliveries.schema.get_field_index(name)
+            clipped = function(deliveries.column(name), pa.scalar(bound, pa.int64()))
+            deliveries = deliveries.set_column(at, deliveries.schema.field(at), clipped)
+    return deliveries
 
 
 def _at(place: Mapping[str, Any]) -> pc.Expression:
@@ -213,9 +227,9 @@ def _range_rows(deliveries: pa.Table, first: int, last: int) -> Iterator[dict[st
             yield _range(row) | {"log_offset": log_offset, "log_time_ms": row["valid_from_ms"]}
 
 
-def _without(low: int, high: int, others: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _without(low: int, high: int, other_ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """The parts of a range of record offsets (inclusive) that ascending disjoint ranges leave over."""
-    for first, last in others[max(0, bisect_left(others, (low, -1)) - 1) :]:
+    for first, last in other_ranges[max(0, bisect_left(other_ranges, (low, -1)) - 1) :]:
         if first > high:
             break
         if first > low:
@@ -239,11 +253,11 @@ def _incomplete(table: pa.Table) -> int:
     return incomplete_rows(table.column("completeness"))
 
 
-def _extent(records: pa.Table, before: int, after: int, others: int) -> Iterator[str]:
+def _extent(records: pa.Table, before: int, after: int, other_places: int) -> Iterator[str]:
     around = f"{before} before and {after} after them (--from, --to, --records)"
     yield f"records of the state log: {records.num_rows}, {around}"
-    if others:
-        yield f"the share partition also has {others} earlier topic ids or state partitions, which --topic ID names"
+    if other_places:
+        yield f"the name also stands for {other_places} earlier topic ids or state partitions: --topic ID"
 
 
 def _state_cell(row: Row) -> str:

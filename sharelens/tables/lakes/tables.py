@@ -241,7 +241,7 @@ class LakeTables:
 
     def _deliveries(self, where: Where, columns: Sequence[str], _: Order) -> Iterable[pa.Table]:
         """Ranges of delivery history as they stood at the cut; of whole logs as they are read."""
-        condition = all_of(self._near(where), where.cut.begin_condition(), where.around())
+        condition = all_of(self._near(where), where.cut.begin_condition(), where.around(), where.columns)
         if where.cut.is_whole:
             return self.rows.stream(DELIVERIES, list(columns), all_of(self.rows.of_log(DELIVERIES), condition))
         rows = self.rows.newest(self.rows.scan(DELIVERIES, schemas.DELIVERY_HISTORY.names, condition))

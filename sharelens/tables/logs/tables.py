@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from sharelens.evidence.as_of import LogPrefix, delivery_history_as_of
 from sharelens.evidence.clock_steps import ClockStep, steps_around
-from sharelens.evidence.conditions import filter_rows, with_value
+from sharelens.evidence.conditions import all_of, filter_rows, with_value
 from sharelens.kafka_log.layout import LogDirectory
 from sharelens.kafka_log.union import LogPartition
 from sharelens.measures.settings.observations import Settings
@@ -263,12 +263,12 @@ class LogTables:
         """The scalars after each record, as one table."""
         tables = [replayed.history for replayed in self._replayed(where.keys)]
         history = pa.concat_tables([schemas.SHARE_PARTITION_HISTORY.empty_table(), *tables])
-        yield filter_rows(history, where.cut.condition())
+        yield filter_rows(history, all_of(where.cut.condition(), where.columns))
 
     def _deliveries(self, where: Where) -> Iterator[pa.Table]:
         """Closed and open ranges as they stood at the cut."""
         rows = pa.concat_tables([schemas.DELIVERY_HISTORY.empty_table(), *_ranges(self._replayed(where.keys))])
-        yield delivery_history_as_of(filter_rows(rows, where.around()), where.cut)
+        yield delivery_history_as_of(filter_rows(rows, all_of(where.around(), where.columns)), where.cut)
 
     def _batches(self, where: Where) -> Iterator[pa.Table]:
         """Batch headers from the topics' segments."""
