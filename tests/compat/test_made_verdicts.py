@@ -51,7 +51,7 @@ def test_the_first_line_over_an_incident_is_as_it_was_reviewed(name: str, tmp_pa
     assert lines(name, tmp_path).rstrip("\n") in [part.rstrip("\n") for part in reviewed]
 
 
-@pytest.mark.parametrize("produced_ms", [0, DRAINED_MS])
+@pytest.mark.parametrize("produced_ms", [0, *in_soak(DRAINED_MS)])
 @pytest.mark.parametrize(
     "profile_name", ["steady", "streams", *in_soak("single-records", "slow-consumers", "many-groups")]
 )

@@ -171,7 +171,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("source", ["log-dir", "lake"])
+@pytest.mark.parametrize("source", ["log-dir", *in_soak("lake")])
 @pytest.mark.parametrize("name", CASES)
 def test_the_first_line_is_right_or_says_what_settles_it(
     name: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -247,7 +247,7 @@ REMOVED: dict[str, LeftOut] = {
 }
 
 
-@pytest.mark.parametrize("later_ms", [63_000, 3_600_000])
+@pytest.mark.parametrize("later_ms", [63_000, *in_soak(3_600_000)])
 @pytest.mark.parametrize("removed", REMOVED)
 @pytest.mark.parametrize(
     "scenario",

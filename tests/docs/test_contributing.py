@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from sharelens.lake.tables import TABLES
+from tests.depths import every_nth
 from tests.once import made_once
 
 ROOT = Path(__file__).parents[2]
@@ -152,7 +153,7 @@ def test_commands_run_the_code_of_the_copy(tree: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", EXAMPLES)
+@pytest.mark.parametrize("page", every_nth(2, EXAMPLES))
 def test_the_page_can_be_followed(page: str, tree: Path) -> None:
     for earlier_page in pages_before(page):
         for block in blocks(earlier_page):
@@ -160,7 +161,7 @@ def test_the_page_can_be_followed(page: str, tree: Path) -> None:
     assert follow(page, tree) >= 3
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_all_examples_together_keep_the_rules_of_the_house(tree: Path) -> None:
     for page in EXAMPLES:
         for block in blocks(page):

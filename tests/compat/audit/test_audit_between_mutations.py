@@ -6,7 +6,7 @@ import pytest
 
 from state_model.audit.table import RULES
 from tests.audit.between_mutations import NEAR, OPERATORS, QUICK, SIMULATED, clusters, detection
-from tests.depths import in_soak
+from tests.depths import every_nth, in_soak
 
 pytestmark = pytest.mark.slow
 ELSEWHERE = {
@@ -28,7 +28,7 @@ PLACES = pytest.mark.parametrize("places", [QUICK, *in_soak(slice(None))], ids=[
 """Of the clusters that are damaged."""
 
 
-@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
+@pytest.mark.parametrize("operator", every_nth(2, OPERATORS), ids=lambda operator: operator.name)
 @PLACES
 def test_a_damage_between_logs_is_found(operator, places):
     result = detection(operator, places)

@@ -18,6 +18,7 @@ from state_model.audit.rule import Need
 from state_model.audit.table import BY_CODE
 from tests.audit import cluster_damages as damages
 from tests.datasets import dataset, scenarios
+from tests.depths import in_soak
 from tests.logs.cluster_logs import END_MS, state, write_cluster
 from tests.logs.state_logs import START_MS, snapshot, write_state_partition
 from tests.processes.in_process import make_lake, recorded_lake
@@ -43,10 +44,12 @@ def early(logs: Path) -> None:
     "damage",
     [
         (damages.beyond_epoch, damages.odd_group_records, damages.short_topic),
-        (damages.forgotten, damages.unlisted),
-        (damages.later_epoch, damages.skipped_epoch),
-        (damages.cut_topic, damages.other_cluster),
-        (damages.other_partition, damages.other_groups),
+        *in_soak(
+            (damages.forgotten, damages.unlisted),
+            (damages.later_epoch, damages.skipped_epoch),
+            (damages.cut_topic, damages.other_cluster),
+            (damages.other_partition, damages.other_groups),
+        ),
         (early,),
     ],
 )

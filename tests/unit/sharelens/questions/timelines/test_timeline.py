@@ -9,6 +9,7 @@ import pytest
 from sharelens.cli import main
 from sharelens.output import name_cell
 from tests.datasets import dataset
+from tests.depths import in_soak
 from tests.processes.in_process import recorded_lake
 
 pytestmark = pytest.mark.slow
@@ -29,7 +30,7 @@ def timeline(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str])
     return entries_and_notes
 
 
-@pytest.mark.parametrize("name", ["dlq", "streams", "admin", "streams-basic"])
+@pytest.mark.parametrize("name", ["dlq", "streams", *in_soak("admin", "streams-basic")])
 def test_the_timeline_of_all_groups_has_the_entries_of_each(timeline: Timeline, name: str) -> None:
     entries, lines = timeline(name)
     groups = {entry["group_id"] for entry in entries}
