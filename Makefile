@@ -87,7 +87,7 @@ test-components: setup setup-airflow browser azurite ## Run the tests with progr
 	export SHARELENS_TEST_RUN_FOLDER=$$(mktemp -d); \
 	for each in $(LONGEST); do $(PYTEST) $$each -m "$$marked" >"$$logs/$$(basename $$each)" 2>&1 & apart+=" $$!"; done; \
 	trap 'kill $$apart' INT TERM; \
-	$(PYTEST) tests/components tests/broker tests/unit/sharelens/report -m "$$marked" $(addprefix --ignore ,$(LONGEST)) \
+	$(PYTEST) tests/components tests/broker tests/unit/sharelens/report tests/unit/sharelens/pages -m "$$marked" $(addprefix --ignore ,$(LONGEST)) \
 	  $(call workers,$(BESIDE)) || failed=$$?; \
 	for each in $$apart; do wait $$each || failed=$$?; done; \
 	cat "$$logs"/*; rm -rf "$$logs" "$$SHARELENS_TEST_RUN_FOLDER"; exit $$failed

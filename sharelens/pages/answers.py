@@ -62,8 +62,12 @@ class PageAnswer:
     remarks: Sequence[str] = ()
 
 
-def page_answer(question: str, words: Sequence[str], without: frozenset[str] = frozenset()) -> PageAnswer:
+def page_answer(
+    question: str, words: Sequence[str], without: frozenset[str] = frozenset(), title: str = ""
+) -> PageAnswer:
     """The answer to a command line; `without`: headings of columns that the page says elsewhere.
+
+    `title`: of its table; empty: the summary of the question.
 
     Raises:
         PageError: there is none.
@@ -74,7 +78,7 @@ def page_answer(question: str, words: Sequence[str], without: frozenset[str] = f
         if limit > MOST_ROWS:
             raise UsageError(f"--limit: a page shows at most {MOST_ROWS:,} rows; JSON and CSV have all of them")
         with asking.answer(Surface(row_limit=limit, is_text=True)) as answer:
-            return _page(question, with_chosen_columns(answer, asking.shown), _Cut(limit, without), remarks)
+            return _page(question, with_chosen_columns(answer, asking.shown), _Cut(limit, without, title), remarks)
 
 
 def rows(question: str, words: Sequence[str]) -> dict[str, list[dict[str, object]]]:
@@ -141,10 +145,11 @@ def _inquiry(question: str, words: Sequence[str], remarks: TextIO) -> Iterator[I
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """What a page shows of an answer: so many rows, and not the columns with these headings."""
+    """What a page shows of an answer: so many rows, not the columns with these headings, under a title."""
 
     rows: int
     without: frozenset[str]
+    title: str
 
 
 def _page(question: str, answer: Answer | Report | Stream, cut: _Cut, remarks: io.StringIO) -> PageAnswer:
@@ -165,7 +170,7 @@ def _page(question: str, answer: Answer | Report | Stream, cut: _Cut, remarks: i
         answer, has_more = _first_rows(answer, cut.rows)
     answer = with_what_it_lacks(answer)
     return PageAnswer(
-        parts=_parts(question, answer, cut, question_of(question).summary.rstrip(".")),
+        parts=_parts(question, answer, cut, cut.title or question_of(question).summary.rstrip(".")),
         summary=(*(["There are more rows."] if has_more else []), *(answer.summary or "").splitlines()),
         remarks=(*_lines(remarks), *answer.warnings),
     )
@@ -195,10 +200,10 @@ def _first_rows(stream: Stream, limit: int) -> tuple[Answer, bool]:
 
 
 def _parts(name: str, answer: Answer, cut: _Cut, caption: str) -> list[Part]:
-    digests = [] if answer.digest is None or not answer.digest.table.num_rows else [answer.digest]
-    return [
-        _part(f"{name}-{place}" if place else name, each, cut, caption) for place, each in enumerate([*digests, answer])
-    ]
+    parts = [_part(name, answer, cut, caption)]
+    if answer.digest is not None and answer.digest.table.num_rows:
+        parts.insert(0, _part(f"{name}-digest", answer.digest, cut, f"{caption}: counts"))
+    return parts
 
 
 def _part(name: str, answer: Answer, cut: _Cut, caption: str) -> Part:

@@ -13,6 +13,10 @@ RECORD_OFFSETS = ("record_offset", "offset", "first_offset", "first_incomplete_o
 """Fields with the offset of a record of a user topic."""
 
 
+OF_STREAMS = frozenset({"committed_offset", "subtopology_id"})
+"""Fields of rows about partitions that a streams group reads: they have no share partition."""
+
+
 def href(row: Row, column: Column) -> str | None:
     """The address behind a cell; None: it leads nowhere."""
     field = column.fields[0] if column.fields else column.heading.lower().replace("-", "_")
@@ -50,6 +54,8 @@ def _group(row: Row, _: str) -> str | None:
 def _share_partition(row: Row, _: str) -> str | None:
     group, topic, partition = row.get("group_id"), row.get("topic") or row.get("topic_id"), row.get("partition")
     if not isinstance(group, str) or not isinstance(topic, str) or not isinstance(partition, int):
+        return None
+    if row.keys() & OF_STREAMS:
         return None
     return path(GROUPS, group, topic, str(partition))
 

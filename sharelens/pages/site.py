@@ -144,14 +144,14 @@ class Site:
         address = section.address
         line = address.command_line(self.session)
         try:
-            answer = await self._answer(address, section.without)
+            answer = await self._answer(address, section.without, section.title)
         except PageError as error:
             return Shown(title=section.title, command_line=line, failure=error.line, page=address.url)
         documents = [(words, address.document(ending)) for words, ending in DOCUMENTS]
         return Shown(title=section.title, command_line=line, answer=answer, page=address.url, documents=documents)
 
-    async def _answer(self, address: Address, without: frozenset[str] = frozenset()) -> PageAnswer:
-        return await self.workers.ask(page_answer, address.question, address.words(self.session), without)
+    async def _answer(self, address: Address, without: frozenset[str] = frozenset(), title: str = "") -> PageAnswer:
+        return await self.workers.ask(page_answer, address.question, address.words(self.session), without, title)
 
     async def _document(self, address: Address, ending: str) -> Response:
         folder = tempfile.TemporaryDirectory(prefix="sharelens-explore-")
