@@ -206,7 +206,7 @@ INSTALL = VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install --quiet --python $
 # What the demo needs. Python writes bytecode of what it imports.
 $(COMMAND_STAMP): pyproject.toml constraints.txt | $(VENV)/bin/uv
 	@echo "installing the command into $(VENV) ..."
-	@$(INSTALL) --editable '.[broker,quality,report,workload]'
+	@$(INSTALL) --editable '.[broker,explore,quality,report,workload]'
 	@touch $@
 
 # Apart, because pip and uv build pyspark for a quarter of a minute: kernels are compiled meanwhile.

@@ -32,11 +32,15 @@ LIVE, RECORDED = "live", "basic"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Folders of the demo. `keep`: `folder` stays; it has the log, the report, and the lake unless that has a place."""
+    """Folders of the demo. `keep`: `folder` stays; it has the log, the report, and the lake unless that has a place.
+
+    `is_explored`: the explorer's pages show the lake at the end.
+    """
 
     folder: Path
     lake: Path
     keep: bool
+    is_explored: bool = False
 
     @property
     def report(self) -> Path:
@@ -166,11 +170,16 @@ def _end(places: Places) -> None:
         tell(f"lake: {places.lake}")
     tell("type next:")
     lake = ("--lake", str(places.lake))
-    about_lake = (("poison", *lake), ("sql", *lake, "SELECT * FROM gold.lag"), ("status", *lake))
-    about_files = (("demo", "--keep"), ("doctor",), ("overview", "--log-dir", "/var/lib/kafka/data"))
+    about_lake = (("poison", *lake), ("sql", *lake, "SELECT * FROM gold.lag"), ("explore", *lake))
+    about_files = (("demo", "--keep"), ("overview", "--log-dir", "/var/lib/kafka/data"), ("demo", "--explore"))
     for words in about_lake if stays else about_files:
         for line in live.command_lines(words):
             tell(f"  {line}")
+    if places.is_explored:
+        tell("")
+        words = ("explore", *lake, "--port", "0")
+        live.print_command(words)
+        sharelens(words)
 
 
 def busiest_record(states: pa.Table) -> live.RecordPlace | None:

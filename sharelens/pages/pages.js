@@ -135,8 +135,7 @@
     const words = new Map([...figure.querySelectorAll("[data-code]")].map((mark) => [mark.dataset.code, mark.parentElement.textContent.trim()]));
     const context = canvas.getContext("2d");
     const picture = document.createElement("canvas");
-    picture.width = records.length;
-    picture.height = height;
+    let painted = "";
     const view = { x: 0, y: 0, columns: records.length, rows: height };
     let at = records.length - 1;
     slider.max = String(at);
@@ -153,7 +152,8 @@
     const channels = (colour) => (colour.match(/[\d.]+/g) || [0, 0, 0]).slice(0, 3).map(Number);
     let palette = colours();
 
-    const paint = () => {
+    // The picture of the view; a pixel that stands for several record offsets shows the least finished one.
+    const paint = (inner) => {
       palette = colours();
       const table = new Uint32Array(256);
       const word = (colour) => {
@@ -162,13 +162,20 @@
       };
       for (const [code, colour] of palette) if (/^\d+$/.test(code)) table[Number(code)] = word(colour);
       const passed = word(palette.get("passed"));
-      const image = new ImageData(records.length, height);
+      picture.width = Math.max(1, Math.round(Math.min(view.columns, inner.width)));
+      picture.height = Math.max(1, Math.round(Math.min(view.rows, inner.height)));
+      const image = new ImageData(picture.width, picture.height);
       const pixels = new Uint32Array(image.data.buffer);
-      for (let column = 0; column < records.length; column += 1) {
+      const top = high - low - view.y;
+      for (let x = 0; x < picture.width; x += 1) {
+        const column = Math.min(records.length - 1, Math.floor(view.x + ((x + 1) / picture.width) * view.columns - 1e-9));
         const start = (records[column].start_offset ?? -1) - low;
-        for (let row = 0; row < height; row += 1) {
-          const code = cells[column * height + row];
-          pixels[(height - 1 - row) * records.length + column] = row < start ? passed : table[code];
+        for (let y = 0; y < picture.height; y += 1) {
+          const last = Math.min(height, Math.ceil(top - (y / picture.height) * view.rows - 1e-9));
+          const first = Math.max(0, Math.min(last - 1, Math.floor(top - ((y + 1) / picture.height) * view.rows + 1e-9)));
+          let code = 0;
+          for (let row = Math.max(first, start); row < last; row += 1) code = Math.max(code, cells[column * height + row]);
+          pixels[y * picture.width + x] = code ? table[code] : last <= start ? passed : 0;
         }
       }
       picture.getContext("2d").putImageData(image, 0, 0);
@@ -191,7 +198,7 @@
           isOpen = false;
           return;
         }
-        const y = yOf(Math.min(offset, high));
+        const y = yOf(Math.min(offset, high)) + (name === "start" ? context.lineWidth / 2 : 0);
         if (isOpen) context.lineTo(xOf(column), y);
         else context.moveTo(xOf(column), y);
         context.lineTo(xOf(column + 1), y);
@@ -208,11 +215,14 @@
       context.setTransform(ratio, 0, 0, ratio, 0, 0);
       context.imageSmoothingEnabled = false;
       const inner = size();
+      const looks = JSON.stringify([view, inner, getComputedStyle(figure).color]);
+      if (painted !== looks) paint(inner);
+      painted = looks;
       context.save();
       context.beginPath();
       context.rect(MARGIN.left, MARGIN.top, inner.width, inner.height);
       context.clip();
-      context.drawImage(picture, view.x, view.y, view.columns, view.rows, MARGIN.left, MARGIN.top, inner.width, inner.height);
+      context.drawImage(picture, MARGIN.left, MARGIN.top, inner.width, inner.height);
       line("end", "end_offset");
       line("start", "start_offset");
       context.strokeStyle = palette.get("ink");
@@ -341,16 +351,11 @@
       if (isClick && !saved) location.href = `${figure.dataset.place}/${place.offset}`;
     });
     new ResizeObserver(show).observe(canvas);
-    const repaint = () => {
-      paint();
-      show();
-    };
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
-    new MutationObserver(repaint).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
+    new MutationObserver(show).observe(document.documentElement, { attributeFilter: ["data-theme"] });
     const named = /#at=(\d+)/.exec(location.hash);
     const column = named ? records.findIndex((record) => record.log_offset === Number(named[1])) : -1;
     if (column >= 0) at = column;
-    paint();
     show();
     tell();
   };

@@ -52,9 +52,10 @@ def test_what_is_to_stay_stays_and_its_commands_work(
     report, lake, _, *commands = out.splitlines()[-6:]
     assert Path(report.removeprefix("report: ")).read_text(encoding="utf-8").startswith("<!doctype html>")
     assert lake.removeprefix("lake: ").startswith(str(tmp_path))
-    assert [command.split()[1] for command in commands] == ["poison", "sql", "status"]
+    assert [command.split()[1] for command in commands] == ["poison", "sql", "explore"]
     for command in commands:
-        assert main(shlex.split(command)[1:]) == 0
+        words = shlex.split(command)[1:]
+        assert main([*words, *(["--help"] if words[0] == "explore" else [])]) == 0
 
 
 @pytest.mark.usefixtures("without_spark")

@@ -2,8 +2,10 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -66,8 +68,10 @@ class Explorer:
 
 @contextmanager
 def explorer(logs: Path, chromium: Browser) -> Iterator[Explorer]:
-    words = [sys.executable, "-m", "sharelens", "explore", "--log-dir", str(logs), "--port", "0"]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    folder = Path(tempfile.mkdtemp())
+    (folder / "kafka-copy").symlink_to(logs)  # pictures show the path
+    words = [sys.executable, "-m", "sharelens", "explore", "--log-dir", "kafka-copy", "--port", "0"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=folder)
     try:
         assert process.stdout is not None
         link = process.stdout.readline().strip()
@@ -75,6 +79,7 @@ def explorer(logs: Path, chromium: Browser) -> Iterator[Explorer]:
     finally:
         process.terminate()
         process.communicate()
+        shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="module")
@@ -103,11 +108,13 @@ def test_an_incident_is_found_by_clicks_alone(name: str, way: list[str], proof: 
     folder = made_once(f"pages-{name}", lambda copies: make_incident(INCIDENTS[name], copies))
     with explorer(folder / "whole", chromium) as started:
         page = started.page()
-        for place in way:
+        keep_picture(page, f"{name} 0")
+        for step, place in enumerate(way, 1):
             page.locator(f'main a[href^="{place}"]').first.click()
             page.wait_for_url(re.compile(re.escape(f"{started.base}{place}") + "($|[?#])"))
+            page.wait_for_load_state("networkidle")
+            keep_picture(page, f"{name} {step}")
         assert re.search(proof, page.locator("main").inner_text())
-        keep_picture(page, name)
         page.context.close()
         assert started.messages == []
 
