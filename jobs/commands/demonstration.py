@@ -177,9 +177,9 @@ def _end(places: Places) -> None:
             tell(f"  {line}")
     if places.is_explored:
         tell("")
-        words = ("explore", *lake, "--port", "0")
-        live.print_command(words)
-        sharelens(words)
+        explore = ("explore", *lake, "--port", "0")
+        live.print_command(explore)
+        sharelens(explore)
 
 
 def busiest_record(states: pa.Table) -> live.RecordPlace | None:

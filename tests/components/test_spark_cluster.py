@@ -57,6 +57,7 @@ def is_committed(lake: Path, table: str) -> bool:
     return (lake / table / commit_path(1)).exists()
 
 
+@pytest.mark.soak
 def test_a_packed_environment_submitted_to_a_cluster_fills_a_bucket_with_options_of_the_driver_alone(
     cluster: Cluster, s3: S3Server, bucket: str, tmp_path: Path
 ) -> None:
