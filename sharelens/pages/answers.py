@@ -4,7 +4,7 @@ import contextlib
 import io
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -21,6 +21,7 @@ from sharelens.question_table.asking import Surface
 from sharelens.question_table.table import question_of
 from sharelens.report.answer_sheets import answer_sheet
 from sharelens.report.model import Sheet
+from sharelens.tables.opening import open_evidence
 from state_model.errors import SharelensError, UsageError
 
 ROWS, MOST_ROWS = 200, 5000
@@ -115,10 +116,6 @@ def ensure_evidence(question: str, words: Sequence[str]) -> None:
     Raises:
         PageError: it can't be opened.
     """
-    from dataclasses import replace
-
-    from sharelens.tables.opening import open_evidence
-
     with _inquiry(question, words, io.StringIO()) as asking:
         reads = dict[str, Any](question_of(question).reads.value)
         with open_evidence(replace(asking.named_arguments["source"], **reads)):

@@ -44,11 +44,15 @@ REFRESHED = frozenset({"/", "/groups"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A part of a page: a title and the question that it shows, without columns that the page's title says."""
+    """A part of a page: a title and the question that it shows, without columns that the page's title says.
+
+    `unbounded`: the moments of the page that the question does not take.
+    """
 
     title: str
     address: Address
     without: frozenset[str] = frozenset()
+    unbounded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +110,10 @@ def record_page(group: str, topic: str, partition: str, offset: str, options: Op
     """A record: its life with the state records that prove it, its dead letter, and its neighbours."""
     place = (("group", group), ("topic", topic), ("partition", partition))
     share_partition = path("groups", group, topic, partition)
-    number = int(offset) if offset.isdecimal() else None
+    number = int(offset) if re.fullmatch(r"[0-9]{1,19}", offset) else None
     neighbours = () if number is None else tuple(each for each in (number - 1, number + 1) if each >= 0)
-    sections = [_section("The life of the record", "trace", (*place, ("offset", offset), ("members", "on")))]
+    trace = (*place, ("offset", offset), ("members", "on"), *_moments(options))
+    sections = [_section("The life of the record", "trace", trace)]
     if number is not None:
         window = (("from_offset", str(max(0, number - NEIGHBOURS))), ("to_offset", str(number + NEIGHBOURS + 1)))
         sections.append(_section("Records around it", "account", (*place, *window, *_moments(options))))
@@ -124,17 +129,17 @@ def record_page(group: str, topic: str, partition: str, offset: str, options: Op
     )
 
 
-def before_page(group: str, moment: str, options: Options) -> Plan:
+def before_page(group: str, moment: str) -> Plan:
     """What changed in the hour before a moment: members, epochs, resets, settings, gaps.
 
     Raises:
         UsageError: the moment is not a number of milliseconds.
     """
-    if not re.fullmatch(r"\d{1,15}", moment):
+    if not re.fullmatch(r"[0-9]{1,15}", moment):
         raise UsageError(f"a moment is a number of milliseconds since 1970, not {moment!r}")
     until_ms = int(moment)
     span = (("from", str(max(0, until_ms - HOUR_MS))), ("to", str(until_ms + 1)))
-    named = (("group", group), *span, *_moments(options))
+    named = (("group", group), *span)
     titles = {
         "timeline": "What happened",
         "rebalances": "Epochs and members",
@@ -167,7 +172,9 @@ def all_questions() -> dict[str, list[tuple[str, str, str]]]:
 
 def _section(title: str, question: str, options: Options) -> Section:
     without = frozenset(heading for key, _ in options for heading in HEADINGS_OF.get(key, ()))
-    return Section(title=title, address=Address(question, options_of(question, options)), without=without)
+    address = Address(question, options_of(question, options))
+    unbounded = tuple(key for key, text in options if key in MOMENTS and (key, text) not in address.options)
+    return Section(title=title, address=address, without=without, unbounded=unbounded)
 
 
 def _moments(options: Options) -> Options:

@@ -41,6 +41,7 @@ class Shown:
     failure: str = ""
     page: str = ""
     documents: Sequence[tuple[str, str]] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

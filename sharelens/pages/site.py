@@ -95,7 +95,7 @@ class Site:
             case ("groups", group, topic, partition, offset):
                 return await self._together(composed.record_page(group, topic, partition, offset, options))
             case ("before", group, moment):
-                return await self._together(composed.before_page(group, moment, options))
+                return await self._together(composed.before_page(group, moment))
             case () | (_,) if (page := "/" + "".join(names)) in ALONE:
                 view = await self._alone(Address(ALONE[page], options), page, composed.MENU[page])
                 return replace(view, refresh_s=self._refresh_s if page in composed.REFRESHED else 0)
@@ -142,13 +142,16 @@ class Site:
 
     async def _shown(self, section: Section) -> Shown:
         address = section.address
+        note = f"Not bounded by {' and '.join(section.unbounded)} of this page." if section.unbounded else ""
         line = address.command_line(self.session)
         try:
             answer = await self._answer(address, section.without, section.title)
         except PageError as error:
-            return Shown(title=section.title, command_line=line, failure=error.line, page=address.url)
+            return Shown(title=section.title, command_line=line, failure=error.line, page=address.url, note=note)
         documents = [(words, address.document(ending)) for words, ending in DOCUMENTS]
-        return Shown(title=section.title, command_line=line, answer=answer, page=address.url, documents=documents)
+        return Shown(
+            title=section.title, command_line=line, answer=answer, page=address.url, documents=documents, note=note
+        )
 
     async def _answer(self, address: Address, without: frozenset[str] = frozenset(), title: str = "") -> PageAnswer:
         return await self.workers.ask(page_answer, address.question, address.words(self.session), without, title)

@@ -142,6 +142,7 @@ def test_search_lists_the_pages_of_a_name(site: Client, text: str, part: str) ->
         ("/groups/nobody", 404, "no share group nobody in"),
         (f"{PLACE}/99999", 200, ""),
         ("/groups/gd-broken/absent/0", 404, "no topic absent in"),
+        (f"{PLACE}/{'9' * 6000}", 404, "Invalid value for '--offset'"),
         (f"{PLACE}/x", 404, "Invalid value for '--offset'"),
         ("/before/gd-broken/soon", 400, "a moment is a number of milliseconds"),
         ("/ask/lag?lake=/etc", 400, "no parameter 'lake'"),
@@ -195,6 +196,12 @@ def test_a_question_without_what_it_needs_is_a_form(site: Client) -> None:
     html = site.get("/ask/trace").text
     assert "Fill in what the question needs." in html
     assert re.search(r'<input type="text" id="group-0" name="group" [^>]*required>', html)
+
+
+def test_a_part_that_takes_no_moment_says_so(site: Client) -> None:
+    html = site.get(PLACE, params={"as_of": MOMENTS[0]}).text
+    assert html.count("Not bounded by as_of of this page.") == 1
+    assert f"--as-of={MOMENTS[0]}" in unescape(html)
 
 
 def test_static_files_are_those_of_the_pages(site: Client) -> None:
