@@ -222,6 +222,17 @@ def questions(bench: Bench) -> Iterator[Figure]:
             )
 
 
+def explorer(bench: Bench) -> Iterator[Figure]:
+    """Pages over a lake of each shape."""
+    from bench import explorer as pages
+
+    for shape in SHAPES:
+        directory, lake = bench.log(shape), bench.lake(shape)
+        if not lake.exists():
+            sharelens("run", "--log-dir", str(directory), "--lake", str(lake))
+        yield from _figures("explorer", pages.lines(lake), f"{shape}: ")
+
+
 def groups(bench: Bench) -> Iterator[Figure]:
     """The group coordinator's log: replayed to histories, and asked about."""
     yield from _figures("groups", group_costs.lines(bench.folder / "log-groups", bench.records))
@@ -351,7 +362,21 @@ def _times(dumped_s: float | None, ours_s: float) -> str:
 SECTIONS = {
     section.__name__: section
     for section in (
-        *(first, kernels, pipeline, increment, audit, measures, questions, groups, upkeep, live, broker, simulator),
+        *(
+            first,
+            kernels,
+            pipeline,
+            increment,
+            audit,
+            measures,
+            questions,
+            explorer,
+            groups,
+            upkeep,
+            live,
+            broker,
+            simulator,
+        ),
         scale,
     )
 }

@@ -39,7 +39,7 @@
 
   // Refresh: a page of what is wrong now reads itself again while somebody looks at it, and says how old it is.
   const body = document.body;
-  const refreshMs = Number(body.dataset.refreshS) * 1000;
+  const refreshMs = Number(body.dataset.refresh) * 1000;
   if (refreshMs) {
     const readAt = document.getElementById("read");
     let since = Date.now();
