@@ -245,31 +245,7 @@ def upkeep(bench: Bench) -> Iterator[Figure]:
     lake = bench.lake("upkeep")
     shutil.rmtree(lake, ignore_errors=True)
     compared = upkeep_bench.compare(bench.log("hot"), lake, bench.commits, bench.runs)
-    for when, state in (("before", compared.before), ("after", compared.after)):
-        yield Figure(
-            section="upkeep",
-            name=f"{when}: run over 0.1 % new records",
-            value=f"{state.first_runs_s:.1f} s of CPU, at the end {state.last_runs_s:.1f} s",
-            note=f"{bench.runs} runs, medians of the first and of the last quarter; `state` {state.state_s:.2f} s; "
-            f"{state.live_files} live files, {state.disk_files} on disk",
-        )
-    total = compared.done.as_dict()
-    yield Figure(
-        section="upkeep",
-        name=f"maintain after {bench.commits} commits a table",
-        value=f"{sum(total['seconds'].values()):.1f} s",
-        note=f"{total['files_before']} files to {total['files_after']}, "
-        f"{total['bytes_before'] / 2**20:.0f} to {total['bytes_after'] / 2**20:.0f} MiB",
-    )
-    millions = bench.records / 1e6
-    whole_mb = sum(compared.size_bytes.values()) / millions / 1e6
-    largest = sorted(compared.size_bytes.items(), key=lambda item: -item[1])[:6]
-    yield Figure(
-        section="upkeep",
-        name="cost of a million records",
-        value=f"{compared.first_run_s / millions:.0f} core-seconds, {whole_mb:.0f} MB",
-        note="; ".join(f"{name} {size / millions / 1e6:.1f} MB" for name, size in largest),
-    )
+    yield from _figures("upkeep", upkeep_bench.lines(compared, bench.commits, bench.runs, bench.records))
 
 
 def live(bench: Bench) -> Iterator[Figure]:

@@ -143,3 +143,29 @@ def compare(directory: Path, lake: Path, commits: int, count: int) -> Compared:
         after=measured(directory, lake, count),
         size_bytes={table.table: table.bytes_after for table in done.tables},
     )
+
+
+def lines(compared: Compared, commits: int, runs: int, records: int) -> Iterator[tuple[str, str, str]]:
+    """(what, figure, note) of a comparison of `runs` runs before and after upkeep, over `records` records."""
+    for when, state in (("before", compared.before), ("after", compared.after)):
+        yield (
+            f"{when}: run over 0.1 % new records",
+            f"{state.first_runs_s:.1f} s of CPU, at the end {state.last_runs_s:.1f} s",
+            f"{runs} runs, medians of the first and of the last quarter; `state` {state.state_s:.2f} s; "
+            f"{state.live_files} live files, {state.disk_files} on disk",
+        )
+    total = compared.done.as_dict()
+    yield (
+        f"maintain after {commits} commits a table",
+        f"{sum(total['seconds'].values()):.1f} s",
+        f"{total['files_before']} files to {total['files_after']}, "
+        f"{total['bytes_before'] / 2**20:.0f} to {total['bytes_after'] / 2**20:.0f} MiB",
+    )
+    millions = records / 1e6
+    whole_mb = sum(compared.size_bytes.values()) / millions / 1e6
+    largest = sorted(compared.size_bytes.items(), key=lambda item: -item[1])[:6]
+    yield (
+        "cost of a million records",
+        f"{compared.first_run_s / millions:.0f} core-seconds, {whole_mb:.0f} MB",
+        "; ".join(f"{name} {size / millions / 1e6:.1f} MB" for name, size in largest),
+    )
