@@ -151,15 +151,19 @@ def lines(compared: Compared, commits: int, runs: int, records: int) -> Iterator
         yield (
             f"{when}: run over 0.1 % new records",
             f"{state.first_runs_s:.1f} s of CPU, at the end {state.last_runs_s:.1f} s",
-            f"{runs} runs, medians of the first and of the last quarter; `state` {state.state_s:.2f} s; "
-            f"{state.live_files} live files, {state.disk_files} on disk",
+            (
+                f"{runs} runs, medians of the first and of the last quarter; `state` {state.state_s:.2f} s; "
+                f"{state.live_files} live files, {state.disk_files} on disk"
+            ),
         )
     total = compared.done.as_dict()
     yield (
         f"maintain after {commits} commits a table",
         f"{sum(total['seconds'].values()):.1f} s",
-        f"{total['files_before']} files to {total['files_after']}, "
-        f"{total['bytes_before'] / 2**20:.0f} to {total['bytes_after'] / 2**20:.0f} MiB",
+        (
+            f"{total['files_before']} files to {total['files_after']}, "
+            f"{total['bytes_before'] / 2**20:.0f} to {total['bytes_after'] / 2**20:.0f} MiB"
+        ),
     )
     millions = records / 1e6
     whole_mb = sum(compared.size_bytes.values()) / millions / 1e6
