@@ -76,6 +76,7 @@ class View:
     questions: Mapping[str, Sequence[tuple[str, str, str]]] | None = None
     state_map: StateMap | None = None
     results: Sequence[tuple[str, str]] = ()
+    text: str = ""
     message: str = ""
     refresh_s: int = 0
     read_at: str = ""

@@ -8,7 +8,7 @@ from sharelens.pages.address import Address, by_key, path
 from sharelens.question_table.kinds import Flag
 from sharelens.question_table.table import question_of
 
-GROUPS, BEFORE = "groups", "before"
+AUDIT, BEFORE, GROUPS = "audit", "before", "groups"
 RECORD_OFFSETS = ("record_offset", "offset", "first_offset", "first_incomplete_offset")
 """Fields with the offset of a record of a user topic."""
 
@@ -65,6 +65,11 @@ def _record(row: Row, field: str) -> str | None:
     return None if place is None or not isinstance(offset, int) else f"{place}/{offset}"
 
 
+def _rule(row: Row, field: str) -> str | None:
+    rule = row.get(field)
+    return path(AUDIT, rule) if isinstance(rule, str) else None
+
+
 def _before(row: Row, field: str) -> str | None:
     group, moment_ms = row.get("group_id"), row.get(field)
     return path(BEFORE, group, str(moment_ms)) if isinstance(group, str) and isinstance(moment_ms, int) else None
@@ -80,6 +85,7 @@ LINKS: dict[str, Callable[[Row, str], str | None]] = {
     "topic_id": _share_partition,
     "partition": _share_partition,
     "command": _command,
+    "rule": _rule,
     "since_ms": _before,
     **dict.fromkeys(RECORD_OFFSETS, _record),
 }

@@ -1,8 +1,10 @@
 "use strict";
 (() => {
+  const moment = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?$/;
+  const clock = document.querySelector(".clock");
   const enhance = () => {
     // Commands: a button copies the line.
-    for (const line of document.querySelectorAll(".same code.line")) {
+    for (const line of document.querySelectorAll(".same code.line:not(:has(+ .copy))")) {
       const button = document.createElement("button");
       button.type = "button";
       button.className = "copy";
@@ -14,16 +16,28 @@
       line.after(button);
     }
 
-    // Moments: what a reader's own clock showed, beside UTC.
-    const moment = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?$/;
+    // Times: UTC, or as the clock of the reader showed them; both can be copied.
     for (const cell of document.querySelectorAll("td")) {
-      if (!moment.test(cell.textContent)) continue;
-      const text = cell.textContent.replace(" ", "T");
-      const date = new Date(text.endsWith("Z") ? text : `${text}Z`);
-      if (!Number.isNaN(date.valueOf())) cell.title = `${date.toLocaleString()} (local time)`;
+      const utc = cell.dataset.utc || cell.textContent;
+      if (!moment.test(utc)) continue;
+      const date = new Date(utc.replace(" ", "T").replace(/Z?$/, "Z"));
+      if (Number.isNaN(date.valueOf())) continue;
+      cell.dataset.utc = utc;
+      const ahead = -date.getTimezoneOffset();
+      const zone = `${ahead < 0 ? "-" : "+"}${[Math.abs(ahead) / 60, Math.abs(ahead) % 60].map((part) => String(Math.floor(part)).padStart(2, "0")).join(":")}`;
+      const local = new Date(date.valueOf() + ahead * 60000).toISOString().replace("Z", zone);
+      const isLocal = clock.getAttribute("aria-pressed") === "true";
+      const place = cell.querySelector("a") || cell;
+      place.textContent = isLocal ? local : utc;
+      cell.title = isLocal ? utc : local;
     }
   };
   enhance();
+  clock.hidden = false;
+  clock.addEventListener("click", () => {
+    clock.setAttribute("aria-pressed", String(clock.getAttribute("aria-pressed") !== "true"));
+    enhance();
+  });
 
   // Colours: the choice stays for the next page.
   const theme = document.querySelector(".theme");

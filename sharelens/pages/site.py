@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from sharelens.cli.failures import failure
 from sharelens.output import say
+from sharelens.output.wording import name
 from sharelens.pages import composed
 from sharelens.pages.address import Address, Options, Session, names_of, options_of
 from sharelens.pages.answers import PageAnswer, PageError, document, page_answer
@@ -27,6 +28,7 @@ from sharelens.pages.state_maps import StateMap, state_map
 from sharelens.pages.workers import Workers
 from sharelens.parameters.times import time_text
 from sharelens.question_table.table import QUESTIONS
+from state_model.audit.explanation import explained
 from state_model.errors import UsageError
 
 FORMS = {"json": "application/json", "csv": "text/csv", "txt": "text/plain"}
@@ -78,15 +80,10 @@ class Site:
 
     async def _page(self, names: tuple[str, ...], options: Options) -> View | Response:
         match names:
-            case ("ask",):
-                return View(title="All questions", place="/ask", questions=composed.all_questions())
+            case ("ask", *rest):
+                return await self._question(rest, options)
             case ("search",):
                 return await self._search(dict(options).get("q", ""))
-            case ("ask", question) if question in QUESTION_NAMES:
-                return await self._alone(Address(question, options), f"/ask/{question}", "")
-            case ("ask", file) if file.partition(".")[0] in QUESTION_NAMES and file.partition(".")[2] in FORMS:
-                question, _, ending = file.partition(".")
-                return await self._document(Address(question, options), ending)
             case ("groups", group):
                 return replace(await self._together(await self._group_plan(group, options)), refresh_s=self._refresh_s)
             case ("groups", group, topic, partition):
@@ -94,11 +91,26 @@ class Site:
                 return await self._together(plan, state_map(group, topic, partition, options))
             case ("groups", group, topic, partition, offset):
                 return await self._together(composed.record_page(group, topic, partition, offset, options))
+            case ("audit", rule):
+                way = (("Audit", "/audit"),)
+                return View(title=name(rule), place="", way=way, text=explained(rule).replace("--explain", "rule"))
             case ("before", group, moment):
                 return await self._together(composed.before_page(group, moment))
             case () | (_,) if (page := "/" + "".join(names)) in ALONE:
                 view = await self._alone(Address(ALONE[page], options), page, composed.MENU[page])
                 return replace(view, refresh_s=self._refresh_s if page in composed.REFRESHED else 0)
+        return self._message("No such page", "the menu has all pages", 404)
+
+    async def _question(self, names: Sequence[str], options: Options) -> View | Response:
+        """All questions, one of them as a form with its answer, or its answer as a document."""
+        match names:
+            case []:
+                return View(title="All questions", place="/ask", questions=composed.all_questions())
+            case [question] if question in QUESTION_NAMES:
+                return await self._alone(Address(question, options), f"/ask/{question}", "")
+            case [file] if file.partition(".")[0] in QUESTION_NAMES and file.partition(".")[2] in FORMS:
+                question, _, ending = file.partition(".")
+                return await self._document(Address(question, options), ending)
         return self._message("No such page", "the menu has all pages", 404)
 
     @property

@@ -12,6 +12,7 @@ ROW = {
     "partition": 3,
     "record_offset": 42,
     "first_offset": None,
+    "rule": "snapshot_epoch_skips",
 }
 
 
@@ -28,6 +29,7 @@ def column(field: str) -> Column:
         ("record_offset", "/groups/g%2F1/orders/3/42"),
         ("first_offset", None),
         ("records", None),
+        ("rule", "/audit/snapshot_epoch_skips"),
     ],
 )
 def test_a_cell_leads_to_what_its_row_names(field: str, place: str | None) -> None:

@@ -147,6 +147,7 @@ def test_search_lists_the_pages_of_a_name(site: Client, text: str, part: str) ->
         ("/before/gd-broken/soon", 400, "a moment is a number of milliseconds"),
         ("/ask/lag?lake=/etc", 400, "no parameter 'lake'"),
         ("/ask/lag?limit=100000", 404, "a page shows at most 5,000 rows"),
+        ("/audit/no_rule", 400, "no_rule"),
         ("/ask/absent", 404, "the menu has all pages"),
         ("/ask/lag.xml", 404, "the menu has all pages"),
         ("/../../etc/passwd", 404, "the menu has all pages"),
@@ -196,6 +197,12 @@ def test_a_question_without_what_it_needs_is_a_form(site: Client) -> None:
     html = site.get("/ask/trace").text
     assert "Fill in what the question needs." in html
     assert re.search(r'<input type="text" id="group-0" name="group" [^>]*required>', html)
+
+
+def test_rules_of_the_audit_are_pages(site: Client) -> None:
+    page = site.get("/audit/snapshot_epoch_skips")
+    assert page.status_code == 200
+    assert "what to do: " in page.text
 
 
 def test_a_part_that_takes_no_moment_says_so(site: Client) -> None:

@@ -209,6 +209,21 @@ def test_the_theme_that_was_chosen_stays(opened: Explorer) -> None:
     page.context.close()
 
 
+def test_times_are_in_utc_or_local_and_both_can_be_copied(opened: Explorer) -> None:
+    context = opened.chromium.new_context(timezone_id="Asia/Kolkata")
+    context.set_default_timeout(TIMEOUT_MS)
+    page = context.new_page()
+    page.goto(opened.link)
+    page.goto(f"{opened.base}{PLACE}/7")
+    cell = page.get_by_role("cell", name="2026-11-21T03:25:10.516Z").first
+    cell.wait_for()
+    page.get_by_role("button", name="Local times").click()
+    expect(page.locator("td", has_text="2026-11-21T08:55:10.516+05:30")).to_be_visible()
+    page.get_by_role("button", name="Local times").click()
+    expect(cell).to_be_visible()
+    context.close()
+
+
 def test_search_and_a_form_work_without_script(opened: Explorer) -> None:
     context = opened.chromium.new_context(java_script_enabled=False)
     context.set_default_timeout(TIMEOUT_MS)

@@ -18,7 +18,7 @@ def sleep_long() -> None:
 
 
 def fill_memory() -> int:
-    return len(bytes(1 << 30))
+    return len(bytes(16 << 30))
 
 
 def end_process() -> None:
@@ -37,7 +37,7 @@ def test_what_takes_too_long_is_ended_and_the_next_question_is_answered() -> Non
 
 
 def test_memory_has_a_bound_and_the_process_lives_on() -> None:
-    with Workers(timeout_s=60, most_bytes=512 << 20) as workers:
+    with Workers(timeout_s=60, most_bytes=4 << 30) as workers:
         with pytest.raises(MemoryError):
             workers.ask_now(fill_memory)
         with pytest.raises(PageError, match="the question's process ended"):
