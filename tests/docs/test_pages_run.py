@@ -40,6 +40,7 @@ NOT_RUN = {
     "python3 -m venv ": "the same",
 }
 ELSEWHERE = {
+    "explore.md": "tests/unit/sharelens/pages/test_command.py",
     "install.md": "its completion: tests/docs/test_install.py",
     "ask-a-cluster.md": "tests/broker/live/test_live.py",
     "keep-a-lake-fresh.md": "tests/broker/test_keep_fresh.py",

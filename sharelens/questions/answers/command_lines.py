@@ -10,7 +10,7 @@ TAKE_SINGLE_FILES = frozenset(
     {"stalled", "pinned", "poison", "dlq", "overview", "timeline", "report", "evidence", "audit"}
 )
 """Commands with the options --group-configs and --broker-config."""
-TAKE_NO_CUT = frozenset({"audit", "records", "trace", "diff", "locate", "rebalances", "status"})
+TAKE_NO_CUT = frozenset({"audit", "records", "trace", "moments", "diff", "locate", "rebalances", "status"})
 TAKE_NO_OFFSETS = TAKE_NO_CUT | {"groups", "describe", "configurations"}
 """Questions without --as-of, and those without --at-offset."""
 
