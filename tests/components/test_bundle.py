@@ -107,6 +107,7 @@ def test_the_base_wheel_without_extras_answers_every_question(archive: Path, tmp
     assert [answer[0] for answer in answers] == [0] * len(lines), [answer for answer in answers if answer[0]]
     assert answers == answers_of(Path(sys.executable), lines, {**variables, "PYTHONPATH": str(ROOT)})
     extras = {
+        "explore": ["explore", "--log-dir", str(logs), "--port", "0"],
         "report": ["report", "--log-dir", str(logs), "--out", str(tmp_path / "report.html")],
         "live": ["state", "--bootstrap-server", "127.0.0.1:1"],
         "metrics": ["metrics", "--log-dir", str(logs), "--output-file", "-", "--format", "prometheus"],

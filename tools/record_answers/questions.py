@@ -157,6 +157,7 @@ def _states(facts: Facts) -> Iterator[Call]:
     for number, place in enumerate(facts.share_partitions, start=1):
         yield _call(f"state/partition-{number}", "state", *_key(place))
         yield _call(f"records/partition-{number}", "records", *_key(place), "--verbose")
+        yield _call(f"moments/partition-{number}", "moments", *_key(place))
         for offset in place.offsets:
             yield _call(f"trace/partition-{number}-offset-{offset}", "trace", *_key(place), "--offset", offset)
         yield _call(
