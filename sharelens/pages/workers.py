@@ -8,15 +8,13 @@ from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
-from pebble import ProcessExpired, ProcessFuture, ProcessPool
+from pebble import ProcessExpired, ProcessPool
 
 from sharelens.pages.answers import PageError
 
 PROCESSES = 2
 MOST_WAITING = 64
 """Questions that wait or run at once; further ones are refused."""
-PRELOADED = ("sharelens.pages.answers", "sharelens.tables.opening", "sharelens.tables.lakes.tables", "pyarrow.parquet")
-"""Modules that a worker has from its start."""
 T = TypeVar("T")
 
 
@@ -37,13 +35,15 @@ class Workers:
             raise PageError(f"{MOST_WAITING} questions wait already; try again in a moment")
         self._open += 1
         try:
-            return await asyncio.wrap_future(self._scheduled(function, arguments))
+            return await self._answered(function, arguments)
         except TimeoutError:
             raise PageError(
                 f"no answer within {self._timeout_s:g} s (--timeout): narrow the question, or run its command"
             ) from None
-        except (ProcessExpired, BrokenProcessPool):
+        except ProcessExpired:
             raise PageError("the question's process ended; it may need more memory (--max-memory)") from None
+        except BrokenProcessPool as error:
+            raise PageError(f"no process can be started for the question: {error.__cause__ or error}") from error
         finally:
             self._open -= 1
 
@@ -59,21 +59,23 @@ class Workers:
         self._end()
         self._pool.join()
 
+    async def _answered(self, function: Callable[..., T], arguments: tuple[object, ...]) -> T:
+        """What the function returns, asked once more where the processes ended for another reason."""
+        pool = self._pool
+        try:
+            return await asyncio.wrap_future(pool.schedule(function, args=arguments, timeout=self._timeout_s))
+        except (BrokenProcessPool, RuntimeError):
+            if self._pool is pool:
+                self._end()
+                self._pool = self._started()
+            return await asyncio.wrap_future(self._pool.schedule(function, args=arguments, timeout=self._timeout_s))
+
     def _end(self) -> None:
         self._pool.stop()  # type: ignore[no-untyped-call]
 
-    def _scheduled(self, function: Callable[..., T], arguments: tuple[object, ...]) -> ProcessFuture[T]:
-        try:
-            future = self._pool.schedule(function, args=arguments, timeout=self._timeout_s)
-        except (BrokenProcessPool, RuntimeError):  # a process ended while it did nothing
-            self._end()
-            self._pool = self._started()
-            future = self._pool.schedule(function, args=arguments, timeout=self._timeout_s)
-        return future
-
     def _started(self) -> ProcessPool:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(list(PRELOADED))
+        """New processes. They share no file with this one: cleaners of /tmp take the socket of a server of forks."""
+        context = multiprocessing.get_context("spawn")
         return ProcessPool(max_workers=PROCESSES, initializer=_begin, initargs=(self._most_bytes,), context=context)
 
 

@@ -41,6 +41,8 @@ PLACE = "--group {group} --topic {topic} --partition 0 --offset 3"
 RANGE = "--from {from_ms} --to {to_ms}"
 OPTIONS = {
     "trace": PLACE,
+    "moments": "--group {group} --topic {topic} --partition 0",
+    "explore": "--port 0 --idle-exit 1s",
     "diff": RANGE,
     "locate": "--topic {topic} --key x",
     "describe": "--group {group}",
