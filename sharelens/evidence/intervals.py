@@ -19,14 +19,17 @@ def union(intervals: Iterable[Interval]) -> list[Interval]:
 def difference(left_intervals: Iterable[Interval], right: Iterable[Interval]) -> list[Interval]:
     """The offsets of `left_intervals` that `right` lacks."""
     result: list[Interval] = []
-    holes = union(right)
+    holes, at = union(right), 0
     for first, end in union(left_intervals):
-        for hole_first, hole_end in holes:
-            if hole_end <= first or hole_first >= end:
-                continue
+        while at < len(holes) and holes[at][1] <= first:
+            at += 1  # both sets ascend: the hole lies before all further intervals
+        place = at
+        while place < len(holes) and holes[place][0] < end:
+            hole_first, hole_end = holes[place]
             if hole_first > first:
                 result.append((first, hole_first))
             first = max(first, hole_end)
+            place += 1
         if first < end:
             result.append((first, end))
     return result

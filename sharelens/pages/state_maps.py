@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sharelens.pages.address import Address, Options, options_of, path
-from sharelens.report import figures, raster
+from sharelens.report import raster
 from sharelens.report.colours import CELLS
 from state_model.share_records import DeliveryState
 
-MOMENTS = "moments"
+QUESTION = "moments"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +35,9 @@ def state_map(group: str, topic: str, partition: str, options: Options) -> State
         for state in DeliveryState
     }
     return StateMap(
-        address=Address(MOMENTS, options_of(MOMENTS, named)),
+        address=Address(QUESTION, options_of(QUESTION, named)),
         place=path("groups", group, topic, partition),
         codes=json.dumps(codes),
         unknown=raster.UNKNOWN,
-        legend=[(code, figures.words(code)) for code in CELLS],
+        legend=[(code, raster.words(code)) for code in CELLS],
     )

@@ -11,7 +11,7 @@ from sharelens.report.gather import Gathered
 from sharelens.report.lag_lines import Point
 from sharelens.report.maps import Drawn
 from sharelens.report.model import Figure
-from sharelens.report.raster import ACKNOWLEDGED, ARCHIVED, MOST_ATTEMPTS, OPEN, Picture, Rectangle, Window
+from sharelens.report.raster import ACKNOWLEDGED, ARCHIVED, Picture, Rectangle, Window
 from sharelens.report.reading import HIGHEST_COUNT
 
 CLOSE_BELOW, CLOSE_ABOVE = 8, 56
@@ -22,23 +22,6 @@ HEADROOM = 0.35
 PARTS = " Thin stretches: the lag of some share partitions is unknown there; the others' sum is drawn."
 MAP_HEIGHT, LINES_HEIGHT = 340, 300
 OUTCOMES: Mapping[str, int] = {"acknowledged": ACKNOWLEDGED, "archived": ARCHIVED}
-
-
-def words(code: int) -> str:
-    """The text of a map cell."""
-    match code:
-        case raster.ACKNOWLEDGED:
-            return "acknowledged"
-        case raster.ARCHIVED:
-            return "archived"
-        case raster.ARCHIVING:
-            return "archiving"
-        case raster.UNKNOWN:
-            return "a delivery state that this version does not know"
-        case _:
-            attempts = code - OPEN + 1
-            or_more = " or more" if attempts == MOST_ATTEMPTS else ""
-            return f"not done after {attempts}{or_more} {'delivery' if attempts == 1 else 'deliveries'}"
 
 
 def state_maps(gathered: Gathered) -> Sequence[Figure]:
@@ -121,7 +104,7 @@ def _cell(picture: Picture, cell: Rectangle) -> dict[str, object]:
         "y": cell.low,
         "y2": cell.high,
         "code": cell.code,
-        "text": f"{offsets(cell.low, cell.high - 1)}: {worst}{words(cell.code)}, "
+        "text": f"{offsets(cell.low, cell.high - 1)}: {worst}{raster.words(cell.code)}, "
         f"{moment(round(cell.from_ms))[11:]} to {moment(round(cell.to_ms))[11:]}",
     }
 
@@ -129,7 +112,7 @@ def _cell(picture: Picture, cell: Rectangle) -> dict[str, object]:
 def _map_key(picture: Picture, *, has_end: bool) -> Sequence[tuple[str, str]]:
     there = sorted({cell.code for cell in picture.rectangles})
     return (
-        *((f"cell-{code}", words(code)) for code in there),
+        *((f"cell-{code}", raster.words(code)) for code in there),
         ("passed", "below the start offset"),
         ("start", "start offset"),
         *([("end", "end offset, by batch timestamps")] if has_end else []),

@@ -33,6 +33,12 @@ MOST_ATTEMPTS = 4
 """AVAILABLE (or ACQUIRED, never written) after n failed deliveries has the code OPEN + n - 1, up to this many."""
 UNKNOWN = OPEN + MOST_ATTEMPTS
 """A delivery state of a later Kafka."""
+WORDS = {
+    ACKNOWLEDGED: "acknowledged",
+    ARCHIVED: "archived",
+    ARCHIVING: "archiving",
+    UNKNOWN: "a delivery state that this version does not know",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +85,15 @@ def code_of(state: int, count: int) -> int:
             return OPEN + min(max(count, 1), MOST_ATTEMPTS) - 1
         case _:
             return UNKNOWN
+
+
+def words(code: int) -> str:
+    """The text of a map cell."""
+    if code in WORDS:
+        return WORDS[code]
+    attempts = code - OPEN + 1
+    or_more = " or more" if attempts == MOST_ATTEMPTS else ""
+    return f"not done after {attempts}{or_more} {'delivery' if attempts == 1 else 'deliveries'}"
 
 
 def picture(deliveries: pa.Table, window: Window) -> Picture:

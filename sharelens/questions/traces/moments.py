@@ -10,14 +10,14 @@ Whoever replays the rows in their order has the state after each record: a row o
 record offsets, and one without a delivery state clears it.
 """
 
-from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sharelens.evidence.intervals import difference
 from sharelens.measures.lag_over_time import Arrivals
 from sharelens.output import Answer, Column, Row, number_text
 from sharelens.output.layouts import Layout
@@ -25,6 +25,7 @@ from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.completeness import closing_line, incomplete_rows, misplaced_warnings
 from sharelens.questions.answers.naming import ensure_known, resolve
 from sharelens.questions.answers.shape import ABOUT, MARKS
+from sharelens.questions.traces.events import in_place
 from sharelens.tables.misplaced import misplaced_places
 from sharelens.tables.port import DELIVERIES, HISTORY, Tables
 from sharelens.tables.reading import read, read_topic_batches
@@ -33,6 +34,8 @@ from state_model.columnar.keys import PLACE_KEY
 from state_model.columnar.schemas import column
 
 FIRST_STATE, RECORD, RANGE = "first_state", "record", "range"
+ORDER = {FIRST_STATE: 0, RECORD: 1, RANGE: 2}
+"""Of the rows of one record: what held before it, what holds after it, what it changed."""
 SCHEMA = pa.schema(
     [
         *ABOUT,
@@ -63,10 +66,9 @@ SCHEMA = pa.schema(
 HISTORY_COLUMNS = (
     *PLACE_KEY, "log_offset", "log_time_ms", "record_type", "start_offset", "completeness", "completeness_reason",
 )  # fmt: skip
-DELIVERY_COLUMNS = (
-    *PLACE_KEY, "first_offset", "last_offset", "delivery_state", "delivery_state_name", "delivery_count",
-    "valid_from_log_offset", "valid_from_ms", "valid_to_log_offset", "valid_to_ms", "end_reason",
-)  # fmt: skip
+STATE_COLUMNS = ("delivery_state", "delivery_state_name", "delivery_count")
+RANGE_COLUMNS = (*PLACE_KEY, "first_offset", "last_offset", *STATE_COLUMNS)
+DELIVERY_COLUMNS = (*RANGE_COLUMNS, "valid_from_log_offset", "valid_from_ms", "valid_to_log_offset", "valid_to_ms")
 
 
 def moments(
@@ -98,9 +100,7 @@ def moments(
         first, last = records.column("log_offset")[0].as_py(), records.column("log_offset")[-1].as_py()
         chosen = _touched(place, first, last, from_offset, to_offset)
         deliveries = read(evidence, DELIVERIES, DELIVERY_COLUMNS, Where(keys=keys, columns=chosen))
-        newest_before = history.filter(pc.less(history.column("log_offset"), first)).slice(
-            before - 1 if before else 0, 1
-        )
+        newest_before = history.slice(max(0, before - 1), min(1, before))
         deliveries = _clipped(deliveries, from_offset, to_offset)
         rows = [
             *_first_rows(deliveries, newest_before, first),
@@ -128,9 +128,6 @@ def moments(
     )
 
 
-ORDER = {FIRST_STATE: 0, RECORD: 1, RANGE: 2}
-
-
 def _newest_place(history: pa.Table, misplaced: pa.Table) -> tuple[Mapping[str, Any] | None, pa.Table, int]:
     """The place (PLACE_KEY) with the newest record that is not misplaced, its rows, and the number of other places."""
     places = history.group_by(list(PLACE_KEY)).aggregate([("log_time_ms", "max")]).sort_by("log_time_ms_max")
@@ -138,7 +135,7 @@ def _newest_place(history: pa.Table, misplaced: pa.Table) -> tuple[Mapping[str, 
     keys = [key for row in places.to_pylist() if (key := {name: row[name] for name in PLACE_KEY}) not in aside]
     if not keys:
         return None, history.slice(0, 0), 0
-    return keys[-1], history.filter(_at(keys[-1])), len(keys) - 1
+    return keys[-1], history.filter(in_place(keys[-1])), len(keys) - 1
 
 
 def _window(history: pa.Table, span: Span, record_limit: int) -> tuple[pa.Table, int, int]:
@@ -156,7 +153,7 @@ def _touched(
     place: Mapping[str, Any], first: int, last: int, from_offset: int | None, to_offset: int | None
 ) -> pc.Expression:
     """The condition on ranges that hold in a window of log offsets, or before its first one."""
-    condition = _at(place) & (pc.field("valid_from_log_offset") <= last)
+    condition = in_place(place) & (pc.field("valid_from_log_offset") <= last)
     condition &= pc.field("valid_to_log_offset").is_null() | (pc.field("valid_to_log_offset") >= first)
     if from_offset is not None:
         condition &= pc.field("last_offset") >= from_offset
@@ -176,12 +173,6 @@ def _clipped(deliveries: pa.Table, from_offset: int | None, to_offset: int | Non
             clipped = function(deliveries.column(name), pa.scalar(bound, pa.int64()))
             deliveries = deliveries.set_column(at, deliveries.schema.field(at), clipped)
     return deliveries
-
-
-def _at(place: Mapping[str, Any]) -> pc.Expression:
-    group, topic, partition, state_partition = (pc.field(name) == place[name] for name in PLACE_KEY)
-    condition: pc.Expression = group & topic & partition & state_partition
-    return condition
 
 
 def _first_rows(deliveries: pa.Table, newest_before: pa.Table, first: int) -> Iterator[dict[str, Any]]:
@@ -217,40 +208,26 @@ def _range_rows(deliveries: pa.Table, first: int, last: int) -> Iterator[dict[st
         begun.setdefault(row["valid_from_log_offset"], []).append(row)
         ended.setdefault(row["valid_to_log_offset"], []).append(row)
     for log_offset in sorted(each for each in {*begun, *ended} - {None} if first <= each <= last):
-        new = sorted((row["first_offset"], row["last_offset"]) for row in begun.get(log_offset, ()))
-        for row in ended.get(log_offset, ()):
-            for low, high in _without(row["first_offset"], row["last_offset"], new):
-                cleared = dict.fromkeys(("delivery_state", "delivery_state_name", "delivery_count"))
-                place = {"log_offset": log_offset, "log_time_ms": row["valid_to_ms"]}
-                yield _range(row) | cleared | place | {"first_offset": low, "last_offset": high}
-        for row in begun.get(log_offset, ()):
+        new, old = begun.get(log_offset, []), ended.get(log_offset, [])
+        for low, end in difference(map(_interval, old), map(_interval, new)):
+            state = dict.fromkeys(STATE_COLUMNS) | {"first_offset": low, "last_offset": end - 1}
+            yield _range(old[0]) | state | {"log_offset": log_offset, "log_time_ms": old[0]["valid_to_ms"]}
+        for row in new:
             yield _range(row) | {"log_offset": log_offset, "log_time_ms": row["valid_from_ms"]}
 
 
-def _without(low: int, high: int, other_ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The parts of a range of record offsets (inclusive) that ascending disjoint ranges leave over."""
-    for first, last in other_ranges[max(0, bisect_left(other_ranges, (low, -1)) - 1) :]:
-        if first > high:
-            break
-        if first > low:
-            yield low, first - 1
-        low = max(low, last + 1)
-    if low <= high:
-        yield low, high
+def _interval(row: Mapping[str, Any]) -> tuple[int, int]:
+    return row["first_offset"], row["last_offset"] + 1
 
 
 def _range(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: row[name] for name in DELIVERY_COLUMNS[:9]} | {"change": RANGE}
+    return {name: row[name] for name in RANGE_COLUMNS} | {"change": RANGE}
 
 
 def _marks(marks: Mapping[int, Mapping[str, Any]], row: Mapping[str, Any]) -> dict[str, Any]:
     """The completeness after the record of a row."""
     record = marks.get(row["log_offset"], row)
     return {name: record.get(name) for name in ("completeness", "completeness_reason")}
-
-
-def _incomplete(table: pa.Table) -> int:
-    return incomplete_rows(table.column("completeness"))
 
 
 def _extent(records: pa.Table, before: int, after: int, other_places: int) -> Iterator[str]:
