@@ -65,6 +65,13 @@ class Bench:
         """The folder of a lake."""
         return self.folder / f"lake-{name}"
 
+    def filled_lake(self, shape: str) -> Path:
+        """The lake of a shape's log; a run makes it on first use."""
+        lake = self.lake(shape)
+        if not lake.exists():
+            sharelens("run", "--log-dir", str(self.log(shape)), "--lake", str(lake))
+        return lake
+
 
 def first(bench: Bench) -> Iterator[Figure]:
     """A fresh clone to the end of its demo, and a wheel to its first answer; installs from the registries."""
@@ -210,10 +217,7 @@ def questions(bench: Bench) -> Iterator[Figure]:
     from bench import questions as question_costs
 
     for shape in SHAPES:
-        directory, lake = bench.log(shape), bench.lake(shape)
-        if not lake.exists():
-            sharelens("run", "--log-dir", str(directory), "--lake", str(lake))
-        for cost in question_costs.costs(lake, directory):
+        for cost in question_costs.costs(bench.filled_lake(shape), bench.log(shape)):
             yield Figure(
                 section="questions",
                 name=f"{shape}: {cost.name}",
@@ -227,10 +231,7 @@ def explorer(bench: Bench) -> Iterator[Figure]:
     from bench import explorer as pages
 
     for shape in SHAPES:
-        directory, lake = bench.log(shape), bench.lake(shape)
-        if not lake.exists():
-            sharelens("run", "--log-dir", str(directory), "--lake", str(lake))
-        yield from _figures("explorer", pages.lines(lake), f"{shape}: ")
+        yield from _figures("explorer", pages.lines(bench.filled_lake(shape)), f"{shape}: ")
 
 
 def groups(bench: Bench) -> Iterator[Figure]:
@@ -338,22 +339,8 @@ def _times(dumped_s: float | None, ours_s: float) -> str:
 SECTIONS = {
     section.__name__: section
     for section in (
-        *(
-            first,
-            kernels,
-            pipeline,
-            increment,
-            audit,
-            measures,
-            questions,
-            explorer,
-            groups,
-            upkeep,
-            live,
-            broker,
-            simulator,
-        ),
-        scale,
+        *(first, kernels, pipeline, increment, audit, measures, questions),
+        *(explorer, groups, upkeep, live, broker, simulator, scale),
     )
 }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sharelens.cli.asking import parameters
+from sharelens.cli.extras import ensure_libraries
 from sharelens.cli.options.common import ensure_name, examples
 from sharelens.output import say, say_warnings
 from sharelens.parameters.filters import KeyFilter
@@ -61,7 +62,7 @@ def report(
     """
     INTERVAL.check("report", asdict(span))
     target = _target(out)
-    _need_libraries()
+    ensure_libraries("report", LIBRARIES)
     from sharelens.report.gather import ReportQuestion, gather
     from sharelens.report.page import build, render
     from sharelens.tables import opening
@@ -98,15 +99,6 @@ def _target(out: str) -> Path | None:
     if not target.parent.is_dir():
         raise UsageError(f"--out: there is no directory {target.parent}; make it, or name another file")
     return target
-
-
-def _need_libraries() -> None:
-    """Raises UsageError with the packages to install when a library of the report is missing."""
-    from importlib.util import find_spec
-
-    missing = [library for library in LIBRARIES if find_spec(library) is None]
-    if missing:
-        raise UsageError(f"report: {', '.join(missing)} is missing: pip install 'sharelens[report]'")
 
 
 def _write(target: Path | None, html: str) -> None:

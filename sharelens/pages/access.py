@@ -1,7 +1,6 @@
 """Who may read pages: whoever has the token, over an address of this machine; and what a page may load."""
 
 import hmac
-import ipaddress
 import re
 import secrets
 import socket
@@ -13,6 +12,7 @@ from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from sharelens.broker.config.listeners import is_loopback
 from state_model.errors import UsageError
 
 LEAST_TOKEN = 16
@@ -65,12 +65,7 @@ class Access:
         if match is None:
             return False
         name = match[1].strip("[]").lower()
-        if name == "localhost" or name in self.hosts:
-            return True
-        try:
-            return ipaddress.ip_address(name).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(name) or name in self.hosts
 
     def is_token(self, text: str | None) -> bool:
         """Whether a text is the token; takes as long whatever the text is."""

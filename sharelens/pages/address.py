@@ -95,15 +95,10 @@ def by_key(question: Question) -> dict[str, Parameter]:
     """The parameters that an address may have, by key: neither a file nor a source is one."""
     common = {parameter.option for parameter in SESSION}
     return {
-        key(parameter): parameter
+        parameter.option_name: parameter
         for parameter in question.parameters
         if parameter.option not in common and (not parameter.is_for_surface or parameter.option in SHOWN)
     }
-
-
-def key(parameter: Parameter) -> str:
-    """The name of a parameter in an address."""
-    return parameter.option.lstrip("-").replace("-", "_")
 
 
 def options_of(question: str, options: Iterable[tuple[str, str]]) -> Options:

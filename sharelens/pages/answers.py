@@ -3,19 +3,19 @@
 import contextlib
 import io
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from sharelens.cli.app import COMMANDS
 from sharelens.cli.asking import Inquiry, inquiry, with_what_it_lacks
 from sharelens.cli.failures import failure
-from sharelens.output import Answer, Report, Row, Stream, show
+from sharelens.output import Answer, Report, Stream, show
 from sharelens.output.chosen import with_chosen_columns
-from sharelens.output.values import plain, plain_rows
+from sharelens.output.values import plain_rows
 from sharelens.pages.links import href
 from sharelens.question_table.asking import Surface
 from sharelens.question_table.table import question_of
@@ -23,6 +23,9 @@ from sharelens.report.answer_sheets import answer_sheet
 from sharelens.report.model import Sheet
 from sharelens.tables.opening import open_evidence
 from state_model.errors import SharelensError, UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ROWS, MOST_ROWS = 200, 5000
 """Rows of a page: without --limit, and at most."""
@@ -46,18 +49,10 @@ def _page_error(line: str, is_usage: bool) -> PageError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """A table of an answer; `first_row`: its first row, with values of JSON types; None: it has none."""
-
-    sheet: Sheet
-    first_row: Mapping[str, object] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PageAnswer:
     """An answer as a page shows it. `remarks`: what a command prints on stderr, one a line."""
 
-    parts: Sequence[Part]
+    sheets: Sequence[Sheet]
     headline: str | None = None
     summary: Sequence[str] = ()
     remarks: Sequence[str] = ()
@@ -150,65 +145,52 @@ class _Cut:
 
 
 def _page(question: str, answer: Answer | Report | Stream, cut: _Cut, remarks: io.StringIO) -> PageAnswer:
+    lines_of_stderr = _lines(remarks)
     if isinstance(answer, Report):
-        parts = [
-            part
+        sheets = [
+            sheet
             for title, each in answer.parts.items()
-            for part in _parts(f"{question}-{title}", each, cut, title.replace("_", " ").capitalize())
+            for sheet in _sheets(f"{question}-{title}", each, cut, title.replace("_", " ").capitalize())
         ]
+        lines = (answer.summary or "").splitlines()
         return PageAnswer(
-            parts=parts,
-            headline=answer.headline,
-            summary=(answer.summary or "").splitlines(),
-            remarks=(*_lines(remarks), *answer.warnings),
+            sheets=sheets, headline=answer.headline, summary=lines, remarks=(*lines_of_stderr, *answer.warnings)
         )
     has_more = False
     if isinstance(answer, Stream):
         answer, has_more = _first_rows(answer, cut.rows)
     answer = with_what_it_lacks(answer)
     return PageAnswer(
-        parts=_parts(question, answer, cut, cut.title or question_of(question).summary.rstrip(".")),
+        sheets=_sheets(question, answer, cut, cut.title or question_of(question).summary.rstrip(".")),
         summary=(*(["There are more rows."] if has_more else []), *(answer.summary or "").splitlines()),
-        remarks=(*_lines(remarks), *answer.warnings),
+        remarks=(*lines_of_stderr, *answer.warnings),
     )
 
 
 def _first_rows(stream: Stream, limit: int) -> tuple[Answer, bool]:
-    """The first rows of a stream, and whether it has more."""
-    import pyarrow as pa
+    """The first rows of a stream, and whether it has more; only the batches that have them are read."""
 
-    rows, batches = 0, []
-    for batch in stream.batches:
-        batches.append(batch.slice(0, limit + 1 - rows))
-        rows += batches[-1].num_rows
-        if rows > limit:
-            break
-    table = pa.Table.from_batches(batches, schema=stream.schema)
-    return (
-        Answer(
-            table=table.slice(0, limit),
-            columns=stream.columns,
-            summary=stream.summary,
-            warnings=tuple(stream.warnings()),
-            none=stream.none,
-        ),
-        rows > limit,
-    )
+    def first_batches() -> "Iterator[pa.RecordBatch]":
+        rows = 0
+        for batch in stream.batches:
+            yield batch.slice(0, limit + 1 - rows)
+            rows += batch.num_rows
+            if rows > limit:
+                return
+
+    answer = replace(stream, batches=first_batches()).read_all()
+    return replace(answer, table=answer.table.slice(0, limit)), answer.table.num_rows > limit
 
 
-def _parts(name: str, answer: Answer, cut: _Cut, caption: str) -> list[Part]:
-    parts = [_part(name, answer, cut, caption)]
+def _sheets(name: str, answer: Answer, cut: _Cut, caption: str) -> list[Sheet]:
+    """The rows of an answer as a table, below its digest where it has one."""
+    tables = [(name, caption, answer)]
     if answer.digest is not None and answer.digest.table.num_rows:
-        parts.insert(0, _part(f"{name}-digest", answer.digest, cut, f"{caption}: counts"))
-    return parts
-
-
-def _part(name: str, answer: Answer, cut: _Cut, caption: str) -> Part:
-    first: list[Row] = answer.table.slice(0, 1).to_pylist()
-    return Part(
-        sheet=answer_sheet(answer, name=name, caption=caption, row_limit=cut.rows, without=cut.without, href=href),
-        first_row=None if not first else {field: plain(value) for field, value in first[0].items()},
-    )
+        tables.insert(0, (f"{name}-digest", f"{caption}: counts", answer.digest))
+    return [
+        answer_sheet(table, name=name, caption=caption, row_limit=cut.rows, without=cut.without, href=href)
+        for name, caption, table in tables
+    ]
 
 
 def _lines(remarks: io.StringIO) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from sharelens.cli.asking import option
+from sharelens.cli.extras import ensure_libraries
 from sharelens.cli.interrupts import unwinding_on_sigterm
 from sharelens.cli.listening import listen_address
 from sharelens.cli.options.common import Command, Duration, Size, examples, stacked
@@ -18,7 +19,6 @@ from state_model.errors import UsageError
 LIBRARIES = ("jinja2", "pebble", "starlette", "uvicorn")
 DEFAULT_PORT = 8932
 MS_PER_S = 1000
-MIB = 1 << 20
 
 
 class _Explore(click.Command):
@@ -55,7 +55,7 @@ def _with_session(command: Command) -> Command:
 @click.option("--listen", metavar="HOST:PORT", help="Listen there; another host than loopback needs --allow-remote.")
 @click.option("--allow-remote", is_flag=True, help="With --listen and --token-file, serve other machines too.")
 @click.option("--token-file", metavar="FILE", help="A file with the token of the link.  [default: a random one]")
-@click.option("--idle-exit", type=Duration(), metavar="DURATION", help="End when nobody asked for so long.")
+@click.option("--idle-exit", type=Duration(), metavar="DURATION", help="End after so long without a request.")
 @click.option(
     "--timeout",
     type=Duration("s", least_ms=1000),
@@ -91,7 +91,7 @@ def explore(
     Each page shows the command that gives the same answer. Pages are read only; who has the link can read all of the
     evidence.
     """
-    _ensure_libraries()
+    ensure_libraries("explore", LIBRARIES)
     host, number = _place(port, listen, allow_remote=allow_remote, token_file=token_file)
     session = _session(context)
     from sharelens.pages.access import Access, Guard, remote_hosts, token_of
@@ -151,15 +151,6 @@ def _announce(host: str, port: int, token: str, *, is_remote: bool) -> None:
         tell(f"from another machine: ssh -L {port}:127.0.0.1:{port} THIS-MACHINE, then the same link there")
     tell("Ctrl-C ends it")
     sys.stdout.flush()
-
-
-def _ensure_libraries() -> None:
-    """Raises UsageError with the packages to install when a library of the pages is missing."""
-    from importlib.util import find_spec
-
-    missing = [library for library in LIBRARIES if find_spec(library) is None]
-    if missing:
-        raise UsageError(f"explore: {', '.join(missing)} is missing: pip install 'sharelens[explore]'")
 
 
 COMMANDS = (explore,)

@@ -57,7 +57,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A page before its questions are asked. `way`: (words, address) of the pages above it; `further`: of others."""
+    """The questions of a page. `way`: (words, address) of the pages above it; `further`: of others."""
 
     title: str
     sections: Sequence[Section]

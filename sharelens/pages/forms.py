@@ -38,7 +38,7 @@ def _field(key: str, parameter: Parameter, address: Address) -> Field:
     default = "" if parameter.default is None else parameter.shown_default or str(parameter.default)
     return Field(
         key=key,
-        label=parameter.option.lstrip("-").replace("-", " "),
+        label=parameter.option_name.replace("_", " "),
         hint=parameter.help,
         texts=[*shown, ""] if parameter.is_repeatable else shown or [""],
         is_flag=isinstance(parameter.kind, Flag),

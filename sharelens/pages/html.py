@@ -1,11 +1,9 @@
 """Renders pages. Names reach them as text alone: the templates escape all."""
 
-import base64
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
 
 import jinja2
 from markupsafe import Markup
@@ -15,15 +13,17 @@ from sharelens.pages.answers import PageAnswer
 from sharelens.pages.composed import MENU
 from sharelens.pages.forms import Field
 from sharelens.pages.state_maps import StateMap
+from sharelens.report import rendering
 from sharelens.report.colours import style_rules
+from sharelens.report.rendering import environment, script_digest, text_of
 
-PAGE = "view.html.j2"
+PACKAGE, PAGE = "sharelens.pages", "view.html.j2"
 STYLE = "style.css"
 MOST_ROWS_BYTES = 4 << 20
 """Rows of a state map in a saved file."""
 STATIC: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
-    STYLE: ("text/css", (("sharelens.report", "style.css"), ("sharelens.pages", "pages.css"))),
-    "script.js": ("text/javascript", (("sharelens.report", "script.js"), ("sharelens.pages", "pages.js"))),
+    STYLE: ("text/css", ((rendering.PACKAGE, "style.css"), (PACKAGE, "pages.css"))),
+    "script.js": ("text/javascript", ((rendering.PACKAGE, "script.js"), (PACKAGE, "pages.js"))),
 }
 """Name -> media type, and the files that it is made of."""
 
@@ -55,7 +55,7 @@ class Saved:
     script: Markup
     script_sha256: str
     rows: Markup
-    left_off: str = ""
+    left_off: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class View:
 
 def render(view: View) -> str:
     """The HTML of a page."""
-    return _environment().get_template(PAGE).render(view=view, menu=MENU, version=__version__, lines=(), at=_at())
+    return _environment().get_template(PAGE).render(view=view, menu=MENU, version=__version__, at=_at())
 
 
 def saved(view: View, rows: str) -> View:
@@ -97,7 +97,7 @@ def saved(view: View, rows: str) -> View:
     file = Saved(
         style=Markup(static(STYLE)[1]),  # noqa: S704 - our own file
         script=Markup(script),  # noqa: S704 - our own file
-        script_sha256=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        script_sha256=script_digest(script),
         rows=Markup(rows.replace("<", "\\u003c")),  # noqa: S704 - JSON in ASCII without a tag
         left_off=left_off,
     )
@@ -109,21 +109,18 @@ def saved(view: View, rows: str) -> View:
 def _without_links(answer: PageAnswer | None) -> PageAnswer | None:
     if answer is None:
         return None
-    parts = [
-        replace(
-            part,
-            sheet=replace(part.sheet, rows=[[replace(cell, href=None) for cell in row] for row in part.sheet.rows]),
-        )
-        for part in answer.parts
+    sheets = [
+        replace(sheet, rows=[[replace(cell, href=None) for cell in row] for row in sheet.rows])
+        for sheet in answer.sheets
     ]
-    return replace(answer, parts=parts)
+    return replace(answer, sheets=sheets)
 
 
 @cache
 def static(name: str) -> tuple[str, str]:
     """Media type and text of a file that pages load. Raises KeyError: there is none of the name."""
     media_type, parts = STATIC[name]
-    text = "\n".join(_text(package, file) for package, file in parts)
+    text = "\n".join(text_of(file, package) for package, file in parts)
     return media_type, text + style_rules() if name == STYLE else text
 
 
@@ -135,15 +132,8 @@ def _at() -> Mapping[str, str]:
 
 @cache
 def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.FunctionLoader(_template), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
-    )  # fmt: skip
+    return environment(_template)
 
 
 def _template(name: str) -> str:
-    return _text("sharelens.pages" if name == PAGE else "sharelens.report", name)
-
-
-def _text(package: str, file: str) -> str:
-    return files(package).joinpath(file).read_text(encoding="utf-8")
+    return text_of(name, PACKAGE if name == PAGE else rendering.PACKAGE)

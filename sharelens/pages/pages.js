@@ -155,13 +155,13 @@
     slider.max = String(at);
 
     const colours = () => {
-      const found = new Map();
+      const styles = new Map();
       for (const mark of figure.querySelectorAll("[data-code]")) {
         const style = getComputedStyle(mark);
-        found.set(mark.dataset.code, mark.dataset.code === "start" || mark.dataset.code === "end" ? style.borderTopColor : style.backgroundColor);
+        styles.set(mark.dataset.code, mark.dataset.code === "start" || mark.dataset.code === "end" ? style.borderTopColor : style.backgroundColor);
       }
-      found.set("ink", getComputedStyle(figure).color);
-      return found;
+      styles.set("ink", getComputedStyle(figure).color);
+      return styles;
     };
     const channels = (colour) => (colour.match(/[\d.]+/g) || [0, 0, 0]).slice(0, 3).map(Number);
     let palette = colours();

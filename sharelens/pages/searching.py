@@ -13,7 +13,7 @@ MOST_GROUPS = 20
 """Groups in which a member is looked for."""
 Rows = Sequence[dict[str, object]]
 Result = tuple[str, str]
-"""What is found, in words, and its address."""
+"""A page in words, and its address."""
 
 
 class Search:

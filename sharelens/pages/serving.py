@@ -1,4 +1,4 @@
-"""Serves pages over HTTP until it is told to end, or nobody asked for some time."""
+"""Serves pages over HTTP until a signal, or until some time passed without a request."""
 
 import asyncio
 import socket
@@ -13,7 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from state_model.errors import SharelensError
 
 HEAD_S = 10.0
-"""Time in which a connection must have asked for its first page."""
+"""Time for the head of a request."""
 IDLE_S = 5
 """Time that a connection may stay open between requests."""
 MOST_CONNECTIONS = 800
@@ -38,7 +38,7 @@ class Idle:
 
     @property
     def idle_s(self) -> float:
-        """How long nobody asked; 0 while somebody does."""
+        """Time since the last request; 0 during one."""
         return 0.0 if self._open else time.monotonic() - self._last_s
 
 
@@ -79,7 +79,7 @@ def listening_socket(host: str, port: int) -> socket.socket:
 
 
 def serve(app: ASGIApp, listener: socket.socket, *, idle_exit_s: float | None, announce: Callable[[], Any]) -> None:
-    """Serves until a signal, or until nobody asked for `idle_exit_s`; `announce` is called once it listens."""
+    """Serves until a signal, or until `idle_exit_s` passed without a request; `announce` is called once it listens."""
     idle = Idle(app)
     config = uvicorn.Config(
         idle, http=_Punctual, ws="none", lifespan="off", loop="asyncio", log_level="critical", access_log=False,

@@ -19,7 +19,7 @@ from sharelens.output import say
 from sharelens.output.wording import name
 from sharelens.pages import composed
 from sharelens.pages.address import Address, Options, Session, names_of, options_of
-from sharelens.pages.answers import PageAnswer, PageError, document, page_answer
+from sharelens.pages.answers import PageError, document, page_answer, rows
 from sharelens.pages.composed import ALONE, Plan, Section
 from sharelens.pages.forms import fields
 from sharelens.pages.html import Shown, View, render, saved, static
@@ -93,7 +93,7 @@ class Site:
                 return await self._together(composed.record_page(group, topic, partition, offset, options))
             case ("audit", rule):
                 way = (("Audit", "/audit"),)
-                return View(title=name(rule), place="", way=way, text=explained(rule).replace("--explain", "rule"))
+                return View(title=name(rule), way=way, text=explained(rule))
             case ("before", group, moment):
                 return await self._together(composed.before_page(group, moment))
             case () | (_,) if (page := "/" + "".join(names)) in ALONE:
@@ -121,13 +121,16 @@ class Site:
     async def _alone(self, address: Address, place: str, title: str) -> View:
         address.words(self.session)  # a parameter that the question lacks is an error of the address
         plan = composed.question_page(address, title)
-        shown = [] if _lacks_values(address) else [await self._shown(section) for section in plan.sections]
+        form = fields(address)
+        keys = {key for key, _ in address.options}
+        is_complete = all(field.key in keys for field in form if field.is_required)
+        shown = [await self._shown(section) for section in plan.sections] if is_complete else []
         return View(
             title=plan.title,
             place=place,
             sections=shown,
             way=plan.way,
-            fields=fields(address),
+            fields=form,
             message="" if shown else "Fill in what the question needs.",
         )
 
@@ -142,10 +145,10 @@ class Site:
     async def _group_plan(self, group: str, options: Options) -> Plan:
         address = Address("groups", options_of("groups", (("group", group), *options)))
         try:
-            answer = await self._answer(address)
+            parts = await self.workers.ask(rows, address.question, address.words(self.session))
         except PageError:
             return composed.group_page(group, options, "")
-        row = answer.parts[0].first_row or {}
+        row = next(iter(parts[""]), {})
         return composed.group_page(group, options, str(row.get("group_type", "")))
 
     async def _together(self, plan: Plan, drawn: StateMap | None = None) -> View:
@@ -157,16 +160,15 @@ class Site:
         note = f"Not bounded by {' and '.join(section.unbounded)} of this page." if section.unbounded else ""
         line = address.command_line(self.session)
         try:
-            answer = await self._answer(address, section.without, section.title)
+            answer = await self.workers.ask(
+                page_answer, address.question, address.words(self.session), section.without, section.title
+            )
         except PageError as error:
             return Shown(title=section.title, command_line=line, failure=error.line, page=address.url, note=note)
         documents = [(words, address.document(ending)) for words, ending in DOCUMENTS]
         return Shown(
             title=section.title, command_line=line, answer=answer, page=address.url, documents=documents, note=note
         )
-
-    async def _answer(self, address: Address, without: frozenset[str] = frozenset(), title: str = "") -> PageAnswer:
-        return await self.workers.ask(page_answer, address.question, address.words(self.session), without, title)
 
     async def _document(self, address: Address, ending: str) -> Response:
         folder = tempfile.TemporaryDirectory(prefix="sharelens-explore-")
@@ -190,14 +192,14 @@ class Site:
         status = _status(view.sections)
         if not is_saved or status != 200:
             return _html(view, status)
-        rows = ""
+        map_rows = ""
         if view.state_map is not None:
             with tempfile.TemporaryDirectory(prefix="sharelens-explore-") as folder:
                 place = await self._written(view.state_map.address, "json", Path(folder))
-                rows = place.read_text(encoding="utf-8")
+                map_rows = place.read_text(encoding="utf-8")
         name = re.sub(r"[^A-Za-z0-9.]+", "-", view.title).strip("-").lower()[:80] or "page"
         headers = {"Content-Disposition": f'attachment; filename="{name}.html"'}
-        return HTMLResponse(render(saved(view, rows)), headers=headers)
+        return HTMLResponse(render(saved(view, map_rows)), headers=headers)
 
     def _message(self, title: str, message: str, status: int) -> Response:
         return _html(View(title=title, source=self.source, message=message), status)
@@ -209,12 +211,6 @@ def _static(name: str) -> Response:
     except KeyError:
         return Response(status_code=404)
     return Response(text, media_type=media_type, headers={"Cache-Control": "private, max-age=86400"})
-
-
-def _lacks_values(address: Address) -> bool:
-    """Whether a parameter that the question needs has no text."""
-    keys = {key for key, _ in address.options}
-    return any(field.is_required and field.key not in keys for field in fields(address))
 
 
 def _status(sections: Sequence[Shown]) -> int:

@@ -56,27 +56,35 @@ class Workers:
 
     def __exit__(self, *_: object) -> None:
         """Ends the processes and what they do."""
-        self._end()
-        self._pool.join()
+        _end(self._pool)
 
     async def _answered(self, function: Callable[..., T], arguments: tuple[object, ...]) -> T:
-        """What the function returns, asked once more where the processes ended for another reason."""
+        """What the function returns; asked of new processes where those of the pool ended while they were idle."""
         pool = self._pool
         try:
-            return await asyncio.wrap_future(pool.schedule(function, args=arguments, timeout=self._timeout_s))
-        except (BrokenProcessPool, RuntimeError):
+            return await self._scheduled(pool, function, arguments)
+        except BrokenProcessPool:
             if self._pool is pool:
-                self._end()
                 self._pool = self._started()
-            return await asyncio.wrap_future(self._pool.schedule(function, args=arguments, timeout=self._timeout_s))
+                await asyncio.to_thread(_end, pool)
+            return await self._scheduled(self._pool, function, arguments)
 
-    def _end(self) -> None:
-        self._pool.stop()  # type: ignore[no-untyped-call]
+    async def _scheduled(self, pool: ProcessPool, function: Callable[..., T], arguments: tuple[object, ...]) -> T:
+        try:
+            future = pool.schedule(function, args=arguments, timeout=self._timeout_s)
+        except RuntimeError as error:  # a pool that is broken says so in its own words
+            raise BrokenProcessPool(str(error)) from error
+        return await asyncio.wrap_future(future)
 
     def _started(self) -> ProcessPool:
         """New processes. They share no file with this one: cleaners of /tmp take the socket of a server of forks."""
         context = multiprocessing.get_context("spawn")
         return ProcessPool(max_workers=PROCESSES, initializer=_begin, initargs=(self._most_bytes,), context=context)
+
+
+def _end(pool: ProcessPool) -> None:
+    pool.stop()  # type: ignore[no-untyped-call]
+    pool.join()
 
 
 def _begin(most_bytes: int) -> None:

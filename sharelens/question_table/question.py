@@ -54,7 +54,12 @@ class Parameter:
     @property
     def key(self) -> str:
         """The name of its value."""
-        return self.name or self.option.lstrip("-").replace("-", "_")
+        return self.name or self.option_name
+
+    @property
+    def option_name(self) -> str:
+        """The option without its dashes, with underscores: its name in an address."""
+        return self.option.lstrip("-").replace("-", "_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

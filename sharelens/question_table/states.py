@@ -132,7 +132,7 @@ TRACE = Question(
 MOMENTS = Question(
     name="moments",
     summary="The states of a share partition, one after the other.",
-    help="""The states of a share partition in a window: what held before it, and what each record of the state log
+    help="""The states of a share partition in a window: the state before it, and what each record of the state log
     changed. Replayed in their order, the rows give the state after each record.
 
     With --from the first records from there on, else the newest ones before --to. End offsets are inferred from the

@@ -1,11 +1,7 @@
 """Puts a page together and renders it: one HTML file that loads nothing, and runs no script but its own."""
 
-import base64
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
 
-import jinja2
 from markupsafe import Markup
 
 from sharelens import __version__
@@ -21,6 +17,7 @@ from sharelens.report.audit import audit_section
 from sharelens.report.findings import findings, tiles
 from sharelens.report.gather import Gathered, trace_of
 from sharelens.report.model import Figure, Page, Section, Sheet
+from sharelens.report.rendering import environment, script_digest, text_of
 from sharelens.report.sheets import Anchors
 from sharelens.report.streams import streams_sections
 from sharelens.report.unknowable import CANNOT_KNOW, CANNOT_KNOW_OF_STREAMS, NOT_THERE
@@ -284,22 +281,13 @@ def _trace_sheet(name_: str, gathered: Gathered, key: Key, offset: int, line: _C
 
 def render(page: Page) -> str:
     """The HTML. Names reach it as text alone: escaped by the template, or by the writer of the SVG."""
-    script, style = (_text(file) for file in ("script.js", "style.css"))
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_text), autoescape=True, undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    template = environment.get_template("page.html.j2")
+    script, style = text_of("script.js"), text_of("style.css")
+    template = environment(text_of).get_template("page.html.j2")
     return template.render(
         page=page,
         style=Markup(style + colours.style_rules()),  # noqa: S704 - our own file
         script=Markup(script),  # noqa: S704 - our own file
-        script_sha256=digest,
+        script_sha256=script_digest(script),
         drawing=Markup,
         lines=list(zip(colours.LINES, colours.DASHES, strict=True)),
     )
-
-
-def _text(file: str) -> str:
-    return files("sharelens.report").joinpath(file).read_text(encoding="utf-8")

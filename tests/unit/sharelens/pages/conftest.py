@@ -1,4 +1,4 @@
-"""Pages over small logs, asked without a server; the processes that answer are real."""
+"""Pages over small logs without a server; the processes that answer are real."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -16,24 +16,12 @@ import pytest
 
 from sharelens.cli.app import main
 from tests.datasets import dataset
+from tests.processes.explorer import explorer
 
 pytestmark = pytest.mark.slow
 LOGS = str(dataset("dlq") / "logs")
 TIMEOUT_S = 120
 SLOW_CONNECTIONS = 500
-
-
-@contextmanager
-def explorer(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The process and the link that it printed."""
-    words = [sys.executable, "-m", "sharelens", "explore", "--log-dir", LOGS, "--port", "0", *options]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        yield process, process.stdout.readline().strip()
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def children(pid: int) -> set[int]:
@@ -52,7 +40,7 @@ def is_running(pid: int) -> bool:
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[tuple[subprocess.Popen[str], str]]:
-    with explorer("--timeout", "60s") as started:
+    with explorer(LOGS, "--timeout", "60s") as started:
         yield started
 
 
@@ -97,7 +85,7 @@ def test_slow_and_hostile_connections_keep_nobody_waiting(running: tuple[subproc
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_ends_with_its_processes(number: int) -> None:
-    with explorer() as (process, link):
+    with explorer(LOGS) as (process, link):
         assert link
         below = children(process.pid)
         assert len(below) >= 2
@@ -110,9 +98,17 @@ def test_it_ends_with_its_processes(number: int) -> None:
 
 
 def test_it_ends_when_nobody_asks() -> None:
-    with explorer("--idle-exit", "1s") as (process, link):
+    with explorer(LOGS, "--idle-exit", "1s") as (process, link):
         assert link
         assert process.wait(TIMEOUT_S) == 0
+
+
+def test_pages_need_no_library_that_draws_charts() -> None:
+    script = (
+        "import sys, sharelens.pages.site; print([name for name in ('altair', 'vl_convert') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_an_address_that_is_taken_and_wrong_evidence_are_one_line(running, tmp_path: Path, capsys) -> None:

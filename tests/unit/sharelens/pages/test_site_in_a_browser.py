@@ -2,9 +2,6 @@
 
 import os
 import re
-import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +17,7 @@ from tests.depths import rows_in_soak
 from tests.logs.incidents import INCIDENTS, make_incident
 from tests.once import made_once
 from tests.processes.browser import browser
+from tests.processes.explorer import explorer
 
 pytestmark = [pytest.mark.slow, pytest.mark.components]
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 375, "height": 812}
@@ -67,19 +65,11 @@ class Explorer:
 
 
 @contextmanager
-def explorer(logs: Path, chromium: Browser) -> Iterator[Explorer]:
-    folder = Path(tempfile.mkdtemp())
-    (folder / "kafka-copy").symlink_to(logs)  # pictures show the path
-    words = [sys.executable, "-m", "sharelens", "explore", "--log-dir", "kafka-copy", "--port", "0"]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=folder)
-    try:
-        assert process.stdout is not None
-        link = process.stdout.readline().strip()
-        yield Explorer(base=link.partition("/?")[0], link=link, chromium=chromium)
-    finally:
-        process.terminate()
-        process.communicate()
-        shutil.rmtree(folder)
+def opened_explorer(logs: Path, chromium: Browser) -> Iterator[Explorer]:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "kafka-copy").symlink_to(logs)  # pictures show the path
+        with explorer("kafka-copy", folder=Path(folder)) as (_, link):
+            yield Explorer(base=link.partition("/?")[0], link=link, chromium=chromium)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +80,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def opened(chromium: Browser) -> Iterator[Explorer]:
-    with explorer(dataset("dlq") / "logs", chromium) as started:
+    with opened_explorer(dataset("dlq") / "logs", chromium) as started:
         yield started
 
 
@@ -106,7 +96,7 @@ def wait_for_map(page: Page) -> None:
 @pytest.mark.parametrize(("name", "way", "proof"), [*WAYS[:1], *rows_in_soak(*WAYS[1:])])
 def test_an_incident_is_found_by_clicks_alone(name: str, way: list[str], proof: str, chromium: Browser) -> None:
     folder = made_once(f"pages-{name}", lambda copies: make_incident(INCIDENTS[name], copies))
-    with explorer(folder / "whole", chromium) as started:
+    with opened_explorer(folder / "whole", chromium) as started:
         page = started.page()
         keep_picture(page, f"{name} 0")
         for step, place in enumerate(way, 1):

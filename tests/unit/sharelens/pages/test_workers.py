@@ -21,6 +21,10 @@ def fill_memory() -> int:
     return len(bytes(16 << 30))
 
 
+def recurse() -> None:
+    raise RecursionError("deep")
+
+
 def end_process() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -46,6 +50,22 @@ def test_memory_has_a_bound_and_the_process_lives_on() -> None:
         with pytest.raises(PageError, match="^no$") as refusal:
             workers.ask_now(refuse)
         assert refusal.value.is_usage
+
+
+def test_an_error_of_a_question_is_its_own_and_leaves_the_processes_alone() -> None:
+    with Workers(timeout_s=60, most_bytes=4 << 30) as workers:
+        pool = workers._pool
+        with pytest.raises(RecursionError, match="^deep$"):
+            workers.ask_now(recurse)
+        assert workers._pool is pool
+
+
+def test_processes_that_ended_while_idle_cost_no_answer() -> None:
+    with Workers(timeout_s=60, most_bytes=4 << 30) as workers:
+        before = {workers.ask_now(os.getpid) for _ in range(8)}
+        for pid in before:
+            os.kill(pid, signal.SIGKILL)
+        assert workers.ask_now(os.getpid) not in before
 
 
 def test_so_many_questions_wait_and_further_ones_are_refused() -> None:
