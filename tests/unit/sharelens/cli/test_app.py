@@ -280,6 +280,8 @@ def test_an_interruption_has_its_own_exit_code(ask: Ask, monkeypatch: pytest.Mon
         raise KeyboardInterrupt
 
     monkeypatch.setattr(app.cli.commands["tables"], "callback", interrupted)
+    # The children of a command are its JVM; those of this process belong to other tests.
+    monkeypatch.setattr(app, "end_jvm", lambda: None)
     assert ask("tables")[0] == 130
 
 

@@ -75,6 +75,8 @@ def test_an_error_that_follows_from_the_interruption_is_not_shown(
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     monkeypatch.setattr(app.cli.commands["tables"], "callback", broken)
+    # The children of a command are its JVM; those of this process belong to other tests.
+    monkeypatch.setattr(app, "end_jvm", lambda: None)
     try:
         assert main(["tables"]) == 130
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
