@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from sharelens.evidence_folder.folder import make_evidence
 from sharelens.evidence_folder.question import ask
 from sharelens.lake.scan import Cut, open_lake
+from sharelens.measures.figures import of_sums
 from sharelens.measures.latency.tallies import By
 from sharelens.measures.ranges.offset_counts import offset_counts
 from sharelens.metrics import catalog as metrics
@@ -32,7 +33,6 @@ from sharelens.questions.dead_letters import dlq, poison
 from sharelens.questions.findings import overview
 from sharelens.questions.queries.named import named_query
 from sharelens.report import findings as page_findings
-from sharelens.report import sheets
 from sharelens.report.gather import Gathered, ReportQuestion, gather
 from sharelens.source.request import CutChoice, Source
 from sharelens.tables.opening import open_evidence
@@ -245,17 +245,17 @@ def of_overview(surfaces: Surfaces, evidence: Tables, place: str) -> None:
 
 
 def of_page(surfaces: Surfaces, evidence: Tables, place: str) -> None:
-    """What the report shows: tiles, the table of groups, counts of dead letters and events, the chart of deliveries."""
+    """What the report shows: tiles, the table of groups, counts of dead letters and events."""
     gathered = gather(evidence, ReportQuestion(settings=evidence.settings.groups))
-    rows = sheets._group_rows(gathered)
+    groups = gathered.answers["groups"].table
     surfaces.add(
         f"report of {place}",
-        archived={group: row["given_up"] for group, row in rows.items() if row["given_up"]},
-        redelivered={group: row["redelivered"] for group, row in rows.items() if row["redelivered"]},
-        lag={group: row["lag"] for group, row in rows.items() if row["lag"]},
-        share_partitions={group: row["share_partitions"] for group, row in rows.items() if row["share_partitions"]},
-        standing_still={group: row["still"] for group, row in rows.items() if row["still"]},
-        share_groups={"share_groups": len(rows)},
+        archived=sums(of_sums("archived_records", gathered.answers["poison"].sums), ["group_id"], "records"),
+        redelivered=sums(gathered.answers["redelivered"].sums, ["group_id"], "records"),
+        lag=sums(groups, ["group_id"], "lag"),
+        share_partitions=sums(groups, ["group_id"], "share_partitions"),
+        standing_still=sums(groups, ["group_id"], "standing_still"),
+        share_groups={"share_groups": groups.num_rows},
         dead_letters={status: count for status, count in dlq.counts_of(gathered.answers["dlq"].sums).items() if count},
         events=life.counts_of(gathered.answers["life"].sums),
     )

@@ -10,6 +10,7 @@ import vl_convert
 from sharelens.measures.settings.over_time import GroupSettings
 from sharelens.report import charts
 from sharelens.report.gather import Gathered, ReportQuestion, gather
+from sharelens.report.model import Sheet
 from sharelens.report.page import build, render
 from sharelens.source.request import Source
 from sharelens.tables import opening
@@ -37,6 +38,11 @@ def gathered(source: Source, **question: Any) -> Gathered:
 def page(source: Source, *, written_ms: int = WRITTEN_MS, **question: Any) -> str:
     """The HTML of a report."""
     return render(build(gathered(source, **question), source, written_ms))
+
+
+def sheet_rows(sheet: Sheet) -> list[dict[str, str]]:
+    """The texts of a table by heading."""
+    return [{head.label: cell.text for head, cell in zip(sheet.heads, row, strict=True)} for row in sheet.rows]
 
 
 def leave_out_charts(patch: pytest.MonkeyPatch) -> None:

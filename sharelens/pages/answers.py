@@ -19,7 +19,7 @@ from sharelens.output.values import plain_rows
 from sharelens.pages.links import href
 from sharelens.question_table.asking import Surface
 from sharelens.question_table.table import question_of
-from sharelens.report.answer_sheets import answer_sheet
+from sharelens.report.answer_sheets import answer_sheets
 from sharelens.report.model import Sheet
 from sharelens.tables.opening import open_evidence
 from state_model.errors import SharelensError, UsageError
@@ -183,14 +183,7 @@ def _first_rows(stream: Stream, limit: int) -> tuple[Answer, bool]:
 
 
 def _sheets(name: str, answer: Answer, cut: _Cut, caption: str) -> list[Sheet]:
-    """The rows of an answer as a table, below its digest where it has one."""
-    tables = [(name, caption, answer)]
-    if answer.digest is not None and answer.digest.table.num_rows:
-        tables.insert(0, (f"{name}-digest", f"{caption}: counts", answer.digest))
-    return [
-        answer_sheet(table, name=name, caption=caption, row_limit=cut.rows, without=cut.without, href=href)
-        for name, caption, table in tables
-    ]
+    return answer_sheets(answer, name=name, caption=caption, row_limit=cut.rows, without=cut.without, href=href)
 
 
 def _lines(remarks: io.StringIO) -> list[str]:

@@ -1,6 +1,7 @@
 """Renders pages. Names reach them as text alone: the templates escape all."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,6 +16,7 @@ from sharelens.pages.forms import Field
 from sharelens.pages.state_maps import StateMap
 from sharelens.report import rendering
 from sharelens.report.colours import style_rules
+from sharelens.report.model import Sheet
 from sharelens.report.rendering import environment, script_digest, text_of
 
 PACKAGE, PAGE = "sharelens.pages", "view.html.j2"
@@ -86,7 +88,24 @@ class View:
 
 def render(view: View) -> str:
     """The HTML of a page."""
+    view = replace(view, sections=_with_names(view.sections))
     return _environment().get_template(PAGE).render(view=view, menu=MENU, version=__version__, at=_at())
+
+
+def _with_names(sections: Sequence[Shown]) -> list[Shown]:
+    """The sections with a name of its own for each table: several of a page may answer the same question."""
+    counts: Counter[str] = Counter()
+
+    def named(sheet: Sheet) -> Sheet:
+        counts[sheet.name] += 1
+        return sheet if counts[sheet.name] == 1 else replace(sheet, name=f"{sheet.name}-{counts[sheet.name]}")
+
+    return [
+        replace(section, answer=replace(section.answer, sheets=[named(sheet) for sheet in section.answer.sheets]))
+        if section.answer
+        else section
+        for section in sections
+    ]
 
 
 def saved(view: View, rows: str) -> View:

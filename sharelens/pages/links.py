@@ -3,23 +3,20 @@
 import shlex
 from collections.abc import Callable
 
-from sharelens.output import Column, Row
+from sharelens.output import Row
 from sharelens.pages.address import Address, by_key, path
 from sharelens.question_table.kinds import Flag
 from sharelens.question_table.table import question_of
+from sharelens.report.answer_sheets import RECORD_OFFSETS
 
 AUDIT, BEFORE, GROUPS = "audit", "before", "groups"
-RECORD_OFFSETS = ("record_offset", "offset", "first_offset", "first_incomplete_offset")
-"""Fields with the offset of a record of a user topic."""
-
 
 OF_STREAMS = frozenset({"committed_offset", "subtopology_id"})
 """Fields of rows about partitions that a streams group reads: they have no share partition."""
 
 
-def href(row: Row, column: Column) -> str | None:
-    """The address behind a cell; None: it leads nowhere."""
-    field = column.fields[0] if column.fields else column.heading.lower().replace("-", "_")
+def href(row: Row, field: str) -> str | None:
+    """The address behind a cell by the first field that it shows; None: it leads nowhere."""
     link = LINKS.get(field)
     return None if link is None else link(row, field)
 

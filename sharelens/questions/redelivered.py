@@ -1,6 +1,7 @@
 """Records delivered more than once: the kind of redelivery, and the state log records that prove it."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +14,7 @@ from sharelens.output import Answer
 from sharelens.output.layouts import Layout
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.completeness import check_beginning
+from sharelens.questions.answers.digests import as_answer, digest_schema
 from sharelens.questions.answers.measured import PLACE_ORDER, Scope, answer, kept_stream, scope, stream_of
 from sharelens.questions.answers.shape import answer_schema, in_answer
 from sharelens.questions.answers.streaming import Listing, RowChoice, Sums
@@ -64,7 +66,7 @@ def redelivered_answer(
     table = sums.table()
     offsets = {kind: total_of(table.filter(pc.field("kind") == kind)) for kind in REDELIVERIES if kind in kinds}
     totals = ", ".join(f"{kind} {count}" for kind, count in offsets.items())
-    return answer(
+    answered = answer(
         scoped.evidence,
         in_answer(listing.table(), LIFE_NAMES),
         LAYOUT,
@@ -74,6 +76,15 @@ def redelivered_answer(
         all_rows=listing.row_counts(scoped.evidence),
         sums=table,
     )
+    return replace(answered, digest=as_answer(_by_group(table), DIGEST_LAYOUT.columns(), DIGEST_ORDER))
+
+
+def _by_group(sums: pa.Table) -> pa.Table:
+    """The sums by group and kind, with the number of share partitions."""
+    by_group = sums.group_by(["group_id", "kind"]).aggregate(
+        [("records", "sum"), ([], "count_all"), ("max_delivery_count", "max"), ("last_ms", "max")]
+    )
+    return by_group.rename_columns(DIGEST_LAYOUT.schema.names)
 
 
 def redelivered_stream(scoped: Scope, span: Span = EVER, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
@@ -99,3 +110,8 @@ LAYOUT = Layout(
     headings={"max_delivery_count": "DELIVERY-COUNT", "last_ms": "LAST-OUTCOME"},
     important="GROUP TOPIC PARTITION FIRST-OFFSET LAST-OFFSET KIND DELIVERY-COUNT TIMES-ACKNOWLEDGED LAST-OUTCOME",
 )
+DIGEST_LAYOUT = Layout(
+    schema=digest_schema(REDELIVERED, ["group_id", "kind"]).insert(4, REDELIVERED.field("max_delivery_count")),
+    headings={"max_delivery_count": "DELIVERY-COUNT", "last_ms": "LAST-OUTCOME"},
+)
+DIGEST_ORDER = [("records", "descending"), ("group_id", "ascending"), ("kind", "ascending")]

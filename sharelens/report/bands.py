@@ -3,18 +3,20 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from sharelens.measures.schemas import EVENTS
-from sharelens.output.terminal import visible
-from sharelens.output.wording import UNKNOWN, counted, moment, name, number, place, topic_name
+from sharelens.output import Answer, RowCounts
+from sharelens.output.wording import counted, moment, name, number
 from sharelens.parameters.times import lasted
-from sharelens.questions.answers.share_partitions import Row
 from sharelens.questions.timelines.entries import GAP, MEMBERSHIP
+from sharelens.questions.timelines.timeline import LAYOUT
 from sharelens.report import charts, colours
+from sharelens.report.answer_sheets import answer_sheets
 from sharelens.report.gather import Gathered
-from sharelens.report.model import Cell, Figure, Head, Sheet
+from sharelens.report.model import Figure, Sheet
 from sharelens.report.raster import ARCHIVED, OPEN
-from sharelens.report.sheets import number_cell, text_cell, time_cell
-from sharelens.report.timelines import COLUMNS, STALLS, GroupTimeline, Mark
+from sharelens.report.timelines import COLUMNS, ENTRIES_SHOWN, STALLS, GroupTimeline, Mark
 
 LANE_HEIGHT, AXES_HEIGHT = 22, 48
 SMALLEST, LARGEST = 26, 120
@@ -54,7 +56,6 @@ LANES: Mapping[str, Lane] = {
     "leader_epoch_moved": Lane(shape=TICK, colour=EPOCHS),
 }
 """Every lane, in the order from the top."""
-WRONG = ("stall_began", "deleted", "group_deleted", "recreated", "reset", "start_offset_went_back")
 assert {*EVENTS, *MEMBERSHIP} <= LANES.keys(), "each event has a lane"
 
 
@@ -142,49 +143,15 @@ def _bounds(gathered: Gathered, first: int, end: int) -> tuple[int, int]:
 
 
 def timeline_sheets(gathered: Gathered, command: Callable[[str], str]) -> Sequence[Sheet]:
-    """The entries of each timeline; `command`: the command line that lists all of a group."""
-    return [
-        _sheet(f"timeline-{rank}", timeline, command(timeline.group_id))
-        for rank, timeline in enumerate(gathered.pictures.timelines, 1)
-        if timeline.entries.num_rows
-    ]
-
-
-def _sheet(name_: str, timeline: GroupTimeline, command: str) -> Sheet:
-    which = "the entries that matter most" if timeline.left_off else "all entries"
-    newest_first = reversed(timeline.entries.to_pylist())
-    return Sheet(
-        name=name_,
-        caption=f"{name(timeline.group_id)}: {which}, the newest first",
-        heads=(
-            Head(label="At", hint="UTC, by the clock of the writer"),
-            Head(label="Event"),
-            Head(label="Share partition", hint="– the whole group"),
-            Head(label="Records", number=True),
-            Head(label="What"),
-            Head(label="Evidence", hint="topic-partition @ offset of the record that proves it"),
-        ),
-        rows=[
-            (
-                time_cell(row["at_ms"]),
-                Cell(text=words(row["event"]), mark="wrong" if row["event"] in WRONG else None),
-                text_cell(
-                    UNKNOWN if row["topic_id"] is None else place(row["topic"], row["topic_id"], row["partition"])
-                ),
-                number_cell(row["records"]),
-                text_cell(visible(row["text"]) if row["text"] else UNKNOWN),
-                _proof_cell(row),
-            )
-            for row in newest_first
-        ],
-        left_off=timeline.left_off,
-        command=command,
-        tools=True,
-    )
-
-
-def _proof_cell(row: Row) -> Cell:
-    where = topic_name(row["log_topic"], None)
-    return Cell(
-        text=f"{where}-{row['log_partition']} @ {number(row['log_offset'])}", sort=row["log_offset"], is_whole=True
-    )
+    """The entries of each timeline, the newest first; `command`: the command line that lists all of a group."""
+    sheets: list[Sheet] = []
+    for rank, timeline in enumerate(gathered.pictures.timelines, 1):
+        entries = timeline.entries.take(pa.array(range(timeline.entries.num_rows - 1, -1, -1), pa.int64()))
+        which = "the entries that matter most" if timeline.left_off else "all entries"
+        counts = RowCounts(rows=entries.num_rows + timeline.left_off, incomplete=0, unnamed_topics=0)
+        sheets += answer_sheets(
+            Answer(table=entries, columns=LAYOUT.columns(entries.column_names), all_rows=counts),
+            name=f"timeline-{rank}", caption=f"{name(timeline.group_id)}: {which}, the newest first",
+            row_limit=ENTRIES_SHOWN, command=command(timeline.group_id), without=["GROUP"],
+        )  # fmt: skip
+    return [sheet for sheet in sheets if sheet.rows]

@@ -11,11 +11,13 @@ from sharelens.groups.schemas import STREAMS
 from sharelens.measures.figures import of_sums, total_of
 from sharelens.output.wording import UNKNOWN, counted, name, number
 from sharelens.questions.answers.completeness import COMPLETE
+from sharelens.questions.answers.share_partitions import Key
 from sharelens.report.gather import Gathered
 from sharelens.report.model import Finding, Tile, Weight
-from sharelens.report.sheets import Anchors
 
 MOST_OF_A_KIND = 4
+Anchors = Mapping[tuple[Key, int], str]
+"""Where on the page the trace of a record stands."""
 WEIGHTS = {questions.ERROR: Weight.WRONG, questions.WARNING: Weight.WATCH, questions.INFO: Weight.NOTE}
 SECTIONS: Mapping[str, str] = {
     "stuck": "#stalls",

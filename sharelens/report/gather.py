@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from sharelens.findings.signs import Signs
 from sharelens.findings.thresholds import Thresholds
 from sharelens.findings.verdict import Verdict
-from sharelens.groups.schemas import SHARE
+from sharelens.groups.schemas import SHARE, STREAMS
 from sharelens.kafka_log.dead_letter_records import DLQ_RECORD
 from sharelens.measures.catalog import STAGED
 from sharelens.measures.figures import of_sums
@@ -30,6 +30,7 @@ from sharelens.questions.answers.streaming import FirstOfEach, RowChoice
 from sharelens.questions.dead_letters import dlq, poison
 from sharelens.questions.dead_letters.reconciled import given_up_and_reconciled
 from sharelens.questions.findings.judged import judged
+from sharelens.questions.findings.overview import groups_part
 from sharelens.questions.findings.signs import signs_of
 from sharelens.questions.groups import groups
 from sharelens.questions.timelines.gap_entries import gap_entries
@@ -164,7 +165,13 @@ def gather(evidence: Tables, question: ReportQuestion) -> Gathered:
     moments = np.unique(np.linspace(times.from_ms, times.to_ms, MOMENTS).astype(np.int64))
     lives = life.LifeRows(scoped, cut, question.span, orders.lives(ranking), set(EVENTS).difference(orders.EPOCH_MOVES))
     read = _read(scoped, order, traced, moments, lambda rows: reading.add_lives(lives.add(rows)))
-    answers = {"lag": lags, **answers, "life": lives.answer()}
+    answers = {
+        "lag": lags,
+        **answers,
+        "life": lives.answer(),
+        "groups": groups_part(read_signs, thresholds, [SHARE]),
+        "streams_groups": groups_part(read_signs, thresholds, [STREAMS]),
+    }
     gaps = gap_entries(evidence, _of_groups(scoped, drawn), scoped.cut)
     return Gathered(
         evidence=with_traces(evidence, read_signs.cover, *read.traced, _letters(evidence, traced)),

@@ -33,11 +33,15 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """A column's heading; `hint` explains it on hover, `number`: figures stand to the right."""
+    """A column's heading; `hint` explains it on hover, `number`: figures stand to the right.
+
+    `is_minor`: on paper the column is left out.
+    """
 
     label: str
     number: bool = False
     hint: str | None = None
+    is_minor: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +60,11 @@ class Sheet:
 
     @cached_property
     def unprinted(self) -> frozenset[int]:
-        """The columns that paper has no room for: all their rows are complete, or in all there is nothing."""
+        """The columns that paper has no room for: minor ones, and those in which all is complete or nothing."""
         columns = enumerate(zip(*self.rows, strict=True))
         empty = ({COMPLETE}, {UNKNOWN}, {UNKNOWN_IN_TEXT})
-        return frozenset(place for place, cells in columns if {cell.text for cell in cells} in empty)
+        minor = {place for place, head in enumerate(self.heads) if head.is_minor}
+        return frozenset(minor | {place for place, cells in columns if {cell.text for cell in cells} in empty})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,33 +1,39 @@
 """Puts a page together and renders it: one HTML file that loads nothing, and runs no script but its own."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+import pyarrow.compute as pc
 from markupsafe import Markup
 
 from sharelens import __version__
+from sharelens.findings.signs import Audited
 from sharelens.measures.stalls.intervals import MIN_DURATION_MS
+from sharelens.output import Answer, Row
 from sharelens.output.wording import counted, moment, name, number, place
 from sharelens.parameters.times import duration_text, lasted, time_text
 from sharelens.questions.answers.command_lines import command, cut_options
-from sharelens.questions.answers.share_partitions import Key
-from sharelens.questions.life import counts_of
-from sharelens.report import bands, colours, figures, holdings, lives, sheets
-from sharelens.report.answer_sheets import answer_sheet
-from sharelens.report.audit import audit_section
-from sharelens.report.findings import findings, tiles
+from sharelens.questions.answers.share_partitions import Key, key_of
+from sharelens.questions.audits.audit import published_answer
+from sharelens.questions.stalled import WHAT_IT_MAY_BE
+from sharelens.questions.status import gaps_part, partitions_part
+from sharelens.report import bands, colours, figures
+from sharelens.report.answer_sheets import RECORD_OFFSETS, answer_sheets
+from sharelens.report.findings import Anchors, findings, tiles
 from sharelens.report.gather import Gathered, trace_of
 from sharelens.report.model import Figure, Page, Section, Sheet
+from sharelens.report.orders import ROWS_SHOWN
 from sharelens.report.rendering import environment, script_digest, text_of
-from sharelens.report.sheets import Anchors
 from sharelens.report.streams import streams_sections
 from sharelens.report.unknowable import CANNOT_KNOW, CANNOT_KNOW_OF_STREAMS, NOT_THERE
 from sharelens.source.request import Source
+from sharelens.tables.cover import StatePartitionCover
 
 EVENTS_SHOWN = 40
 SAID_ELSEWHERE = {"GROUP", "TOPIC", "PARTITION", "RECORD-OFFSET", "UNTIL-STATE-LOG-OFFSET"}
 HOW_TO_READ = "A pin is a line that runs to the right at one offset while the offsets above it are done."
 PARAMETERS: Mapping[str, Sequence[str]] = {
-    "lag": ("filters", "cut"),
+    "overview": ("filters", "cut"),
     "stalled": ("filters", "cut", "span", "least"),
     "redelivered": ("filters", "cut", "span"),
     "poison": ("filters", "cut", "span"),
@@ -37,7 +43,18 @@ PARAMETERS: Mapping[str, Sequence[str]] = {
     "status": (),
 }
 """The parameters of a report that each question takes; the audit is up to the end of the evidence."""
+SECTION_OF = {"stalled": "stalls", "dlq": "dead-letters", "life": "lives"}
+"""The sections that are not named like their question."""
+CAPTIONS = {
+    "stalled": "Stalls, those that still last first",
+    "redelivered": "Redelivered records by group and kind",
+    "poison": "Archived records: groups with problems now first, then the newest",
+    "dlq": "Dead letters and archived records, problems first",
+    "life": "Lives of share partitions: groups with problems now first, then the newest",
+}
+GROUPS_SHOWN, PARTS_SHOWN = 500, 60
 NO_STATE = "No delivery state was ever written."
+NOT_AUDITED = "Nobody has audited this evidence. A run audits its lake; log directories are audited by the command."
 
 
 def build(gathered: Gathered, source: Source, written_ms: int) -> Page:
@@ -152,18 +169,21 @@ def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Seq
     of_share_groups = (*_state_sections(gathered, line), *_event_sections(gathered, line, anchors))
     return (
         *(() if gathered.is_about_streams_alone else of_share_groups),
-        *streams_sections(gathered.streams, line.rebalances),
-        audit_section(gathered.signs.audited, line.of("audit")),
+        *streams_sections(gathered.streams, gathered.answers["streams_groups"], line.rebalances),
+        _audit_section(gathered.signs.audited, line.of("audit")),
         *_evidence_sections(gathered, line, traces),
     )
 
 
 def _state_sections(gathered: Gathered, line: _Commands) -> Sequence[Section]:
     lag, maps = figures.lag_figure(gathered), figures.state_maps(gathered)
-    unknown = holdings.unknown_sheet(gathered.answers["lag"], line.of("lag"))
     worst = counted(len({figure.name[:5] for figure in maps}), "share partition")
+    groups = answer_sheets(
+        gathered.answers["groups"], name="groups-table", caption="Share groups, the worst first",
+        row_limit=GROUPS_SHOWN, command=line.of("overview"),
+    )  # fmt: skip
     return (
-        Section(name="groups", title="Groups", sheets=(sheets.groups_sheet(gathered, line.of("lag")),)),
+        Section(name="groups", title="Groups", sheets=groups),
         Section(
             name="timeline",
             title="What happened",
@@ -176,7 +196,7 @@ def _state_sections(gathered: Gathered, line: _Commands) -> Sequence[Section]:
             title="Lag",
             paragraphs=() if lag else ("No lag is known at any moment: see below why.",),
             figures=_there(lag),
-            sheets=(unknown,) if unknown.rows else (),
+            points=_unknown_lags(gathered.answers["lag"]),
         ),
         Section(
             name="maps",
@@ -187,39 +207,66 @@ def _state_sections(gathered: Gathered, line: _Commands) -> Sequence[Section]:
     )
 
 
+def _unknown_lags(lags: Answer) -> Sequence[str]:
+    """Why lags are unknown, and of how many share partitions."""
+    rows = lags.table.filter(pc.field("lag").is_null()).group_by("unknown_reason").aggregate([([], "count_all")])
+    return [
+        f"Unknown for {counted(row['count_all'], 'share partition')}: {str(row['unknown_reason']).replace('_', ' ')}."
+        for row in rows.sort_by("unknown_reason").to_pylist()
+    ]
+
+
 def _event_sections(gathered: Gathered, line: _Commands, anchors: Anchors) -> Sequence[Section]:
     answers, counts = gathered.answers, figures.delivery_counts(gathered)
-    letters, life = answers["dlq"], answers["life"]
+
+    def href(row: Row, field: str) -> str | None:
+        offset = row[field] if field in RECORD_OFFSETS else None
+        return anchors.get((key_of(row), offset)) if isinstance(offset, int) else None
+
+    def section(question: str, title: str, **parts: Any) -> Section:
+        answer, caption = answers[question], CAPTIONS[question]
+        name = SECTION_OF.get(question, question)
+        rows = answer.digest if question == "redelivered" and answer.digest else answer
+        sheets = answer_sheets(
+            rows, name=f"{name}-table", caption=caption, row_limit=ROWS_SHOWN, command=line.of(question), href=href
+        )
+        totals = tuple((answer.summary or "").splitlines()[:1])
+        return Section(name=name, title=title, paragraphs=totals, sheets=sheets, **parts)
+
     return (
-        Section(
-            name="stalls",
-            title="Stalls",
-            sheets=(sheets.stalls_sheet(answers["stalled"], anchors, line.of("stalled")),),
-            points=sheets.stall_kinds(answers["stalled"]),
-        ),
-        Section(
-            name="redelivered",
-            title="Deliveries",
-            figures=_there(counts),
-            sheets=(sheets.redelivered_sheet(answers["redelivered"], gathered.ranking, line.of("redelivered")),),
-        ),
-        Section(
-            name="poison",
-            title="Archived records",
-            sheets=(sheets.poison_sheet(answers["poison"], anchors, line.of("poison")),),
-        ),
-        Section(
-            name="dead-letters",
-            title="Dead letters",
-            paragraphs=(holdings.dead_letter_words(letters),),
-            sheets=(holdings.dead_letters_sheet(letters, anchors, line.of("dlq")),) if letters.row_count else (),
-        ),
-        Section(
-            name="lives",
-            title="Lives",
-            paragraphs=(lives.life_words(life),),
-            sheets=(lives.lives_sheet(life, line.of("life")),) if counts_of(life.sums) else (),
-        ),
+        section("stalled", "Stalls", points=_stall_kinds(answers["stalled"])),
+        section("redelivered", "Deliveries", figures=_there(counts)),
+        section("poison", "Archived records"),
+        section("dlq", "Dead letters"),
+        section("life", "Lives"),
+    )
+
+
+def _stall_kinds(answer: Answer) -> Sequence[str]:
+    """Possible causes of each stall kind, and what to check."""
+    there = set(answer.sums.column("kind").unique().to_pylist())
+    return [
+        f"{kind.replace('_', ' ')}: {words.replace('`', '')}."
+        for kind, words in WHAT_IT_MAY_BE.items()
+        if kind in there
+    ]
+
+
+def _audit_section(audited: Audited | None, command: str) -> Section:
+    """What coordinators wrote that they must not write, or that has a cause; `command` answers for all of it."""
+    if audited is None:
+        return Section(name="audit", title="Audit", paragraphs=(NOT_AUDITED,), commands=(command,))
+    answer = published_answer(audited)
+    sheets = answer_sheets(
+        answer, name="audit-table", caption="Findings of the audit, errors first", row_limit=ROWS_SHOWN, command=command
+    )
+    is_clear = audited.rows.num_rows == 0
+    return Section(
+        name="audit",
+        title="Audit",
+        paragraphs=((answer.summary or ""),),
+        sheets=() if is_clear else sheets,
+        commands=(command,) if is_clear else (),
     )
 
 
@@ -233,22 +280,28 @@ def _evidence_sections(gathered: Gathered, line: _Commands, traces: Sequence[She
         sheets=traces,
         commands=(line.trace(None, 0),),
     )
+    cover, command = gathered.signs.cover, line.of("status")
+    partitions = answer_sheets(
+        partitions_part(gathered.evidence, sorted(cover, key=_worst_covered)), name="evidence-table",
+        caption="State partitions in evidence, those with gaps first", row_limit=PARTS_SHOWN, command=command,
+    )  # fmt: skip
+    gaps = answer_sheets(
+        gaps_part({gathered.evidence.cluster_id: cover}), name="gaps-table",
+        caption="Gaps: state-log offsets that the evidence lacks", row_limit=ROWS_SHOWN, command=command,
+    )  # fmt: skip
     return (
         *(() if gathered.is_about_streams_alone else (of_traces,)),
-        Section(
-            name="evidence",
-            title="Freshness and gaps",
-            sheets=(
-                holdings.evidence_sheet(gathered.signs.cover, line.of("status")),
-                holdings.gaps_sheet(gathered.signs.cover, line.of("status")),
-            ),
-        ),
+        Section(name="evidence", title="Freshness and gaps", sheets=(*partitions, *gaps)),
         Section(
             name="unknown",
             title="Not in the log",
             points=(*_cannot_know(gathered), *(f"In this evidence: {warning}." for warning in gathered.warnings)),
         ),
     )
+
+
+def _worst_covered(part: StatePartitionCover) -> tuple[int, ...]:
+    return -len(part.gaps), -part.quarantined, -part.held_back, part.state_partition
 
 
 def _cannot_know(gathered: Gathered) -> Sequence[str]:
@@ -273,10 +326,11 @@ def _trace_sheet(name_: str, gathered: Gathered, key: Key, offset: int, line: _C
     group, topic_id, partition = key
     where = place(gathered.signs.names.get(topic_id), topic_id, partition)
     outcome = (answer.summary or "").splitlines()[0]
-    return answer_sheet(
-        answer, name=name_, caption=f"{name(group)} · {where} · {outcome}", command_=line.trace(key, offset),
+    (sheet,) = answer_sheets(
+        answer, name=name_, caption=f"{name(group)} · {where} · {outcome}", command=line.trace(key, offset),
         without=SAID_ELSEWHERE, row_limit=EVENTS_SHOWN,
     )  # fmt: skip
+    return sheet
 
 
 def render(page: Page) -> str:

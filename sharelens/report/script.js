@@ -42,8 +42,9 @@
       });
     });
   }
-  for (const field of document.querySelectorAll("input[data-for]")) {
-    const table = document.getElementById(field.dataset.for).querySelector("table");
+  for (const field of document.querySelectorAll(".find input")) {
+    const table = field.closest(".sheet").querySelector("table");
+    field.parentElement.hidden = false;
     const shown = field.parentElement.querySelector("output");
     field.addEventListener("input", () => {
       const wanted = field.value.trim().toLowerCase();

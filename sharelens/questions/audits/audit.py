@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence.conditions import filter_rows
+from sharelens.findings.signs import Audited
 from sharelens.measures.settings.audit_needs import needs_met
 from sharelens.output import UNKNOWN, Answer, Column, Report, Row, number_text
 from sharelens.output.layouts import Layout
@@ -25,7 +26,7 @@ from state_model.audit.columnar.finding_schema import FINDING
 from state_model.audit.columnar.suppressed import sifted
 from state_model.audit.common_causes import EVENTS
 from state_model.audit.rule import Need, Rule
-from state_model.audit.severities import SEVERITIES
+from state_model.audit.severities import ERROR, SEVERITIES, WARNING
 from state_model.audit.suppression import Suppression
 from state_model.audit.table import BY_CODE, BY_ID, RULES, is_tested, untested_by_need
 from state_model.columnar.schemas import column
@@ -38,6 +39,8 @@ UNTESTED = pa.schema(
         column("rules", pa.list_(pa.string()), "codes of the rules that need it"),
     ]
 )
+MEANING = "An error is what no healthy broker writes; a warning is legal, but has a cause."
+CLEAR = "The coordinators wrote what they must: no error, no warning."
 LISTED_FINDING = FINDING.insert(FINDING.get_field_index("topic_id"), TOPIC)
 
 
@@ -138,6 +141,19 @@ def checked_audit(evidence: Tables, key_filter: KeyFilter, span: Span, choice: A
     """The answer to `sharelens audit`, with what the coordinators of a running cluster say; errors as in `audit`."""
     report = audit(evidence, key_filter, span, choice)
     return audited_with_coordinators(evidence, report, resolve(evidence, key_filter))
+
+
+def published_answer(audited: Audited) -> Answer:
+    """The findings as rows, with their counts in words."""
+    counts = Counter(audited.rows.column("severity").to_pylist())
+    suppressed = f" {counted(audited.suppressed, 'finding')} suppressed." if audited.suppressed else ""
+    totals = f"{counted(counts[ERROR], 'error')}, {counted(counts[WARNING], 'warning')}. {MEANING}"
+    return Answer(
+        table=audited.rows,
+        columns=LAYOUT.columns(audited.rows.column_names),
+        summary=f"{totals if counts else CLEAR}{suppressed}",
+        none="no error, no warning",
+    )
 
 
 def findings_from(answered: Report, severity: str) -> int:

@@ -1,6 +1,6 @@
 """The first screen of an incident: what is wrong now, the worst first, and one line a group."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -83,7 +83,6 @@ def overview(
         return command(source, question, [*words, *cut_options(question, cut)])
 
     rows = finding_rows(verdict.findings, ask)
-    groups = _groups(read, thresholds)
     counts = f"{_counts(verdict)}{_short_ones(read, thresholds)}"
     return Report(
         headline=first_line(verdict, read),
@@ -91,14 +90,20 @@ def overview(
             "findings": Answer(
                 table=rows, columns=FINDING_LAYOUT.columns(None, _since_column(read.now_ms)), none="no finding"
             ),
-            "groups": Answer(
-                table=groups, columns=GROUP_LAYOUT.columns(_group_fields(groups)), none="no share or streams group"
-            ),
+            "groups": groups_part(read, thresholds),
         },
         summary=f"{counts}\n{_audit_text(read, command(source, 'audit', []))}"
         f"\n{closing_line(evidence)}; {now_text(evidence, read.now_ms)}",
         warnings=(*read.warnings, *verdict.warnings),
     )
+
+
+def groups_part(read: Signs, thresholds: Thresholds, group_types: Collection[str] = (SHARE, STREAMS)) -> Answer:
+    """One row a group of the types, those with findings of size first."""
+    groups = _groups(read, thresholds)
+    groups = groups.filter(pc.is_in(groups.column("group_type"), value_set=pa.array(list(group_types), pa.string())))
+    kinds = " or ".join(group_types)
+    return Answer(table=groups, columns=GROUP_LAYOUT.columns(_group_fields(groups)), none=f"no {kinds} group")
 
 
 def counted_findings(answered: Report, fail_on: str) -> FindingCounts:

@@ -221,7 +221,7 @@ def test_search_and_a_form_work_without_script(opened: Explorer) -> None:
     page = context.new_page()
     page.goto(opened.link)
     page.goto(f"{opened.base}/")
-    page.get_by_role("searchbox").fill("gd-auto")
+    page.get_by_role("searchbox", name="Search").fill("gd-auto")
     page.keyboard.press("Enter")
     page.wait_for_url(f"{opened.base}/groups/gd-auto")
     page.goto(f"{opened.base}/ask/trace")

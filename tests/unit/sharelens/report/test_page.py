@@ -164,5 +164,5 @@ def test_many_groups_are_cut_off_with_their_number_and_the_command(tmp_path: Pat
     logs = write_log_directory(tmp_path / "logs", [snapshot(f"group-{number:04}", start=0) for number in range(520)])
     document = page(Source(log_dirs=(str(logs),)))
     assert "20 more rows are not shown" in document
-    assert f"sharelens lag --log-dir {logs}" in document
+    assert f"sharelens overview --log-dir {logs}" in document
     assert len(document) < 1_000_000

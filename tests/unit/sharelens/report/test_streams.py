@@ -1,15 +1,18 @@
 """The section of streams groups: owners of tasks as a picture, rebalances, times in which a group was not ready."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from sharelens.parameters.filters import KeyFilter
+from sharelens.report.model import Section
 from sharelens.report.streams import streams_sections
 from sharelens.report.streams_digest import StreamsDigest, streams_digest
 from sharelens.source.request import CutChoice, Source
 from sharelens.tables.opening import open_evidence
 from sharelens.tables.where import Span
 from tests.datasets import dataset
-from tests.report_pages import page
+from tests.report_pages import gathered, page, sheet_rows
 
 pytestmark = pytest.mark.slow
 
@@ -20,12 +23,18 @@ def digest_of(name: str, *groups: str, until_ms: int | None = None) -> StreamsDi
         return streams_digest(evidence, frozenset(groups) or None, until_ms, Span())
 
 
+def sections_of(name: str, *groups: str) -> Sequence[Section]:
+    key_filter = KeyFilter(groups=frozenset(groups)) if groups else KeyFilter()
+    report = gathered(Source(log_dirs=(str(dataset(name) / "logs"),), needs_state_log=False), key_filter=key_filter)
+    return streams_sections(report.streams, report.answers["streams_groups"], command)
+
+
 def command(group: str) -> str:
     return f"sharelens rebalances --group={group}"
 
 
 def test_a_picture_has_a_row_a_task_and_a_colour_a_member() -> None:
-    (section,) = streams_sections(digest_of("streams-basic", "app-wc"), command)
+    (section,) = sections_of("streams-basic", "app-wc")
     (picture,) = section.figures
     for task in (f"{subtopology}_{partition}" for subtopology in "01" for partition in range(5)):
         assert f">{task}</text>" in picture.wide
@@ -36,20 +45,20 @@ def test_a_picture_has_a_row_a_task_and_a_colour_a_member() -> None:
 
 
 def test_rebalances_and_states_are_tables() -> None:
-    (section,) = streams_sections(digest_of("streams-basic"), command)
-    groups, rebalances, _ = section.sheets
-    assert [row[0].text for row in groups.rows] == ["app-plain", "app-wc"]
-    assert {row[1].text for row in groups.rows} == {"EMPTY"}
-    assert len(rebalances.rows) > 25
-    assert rebalances.command == "sharelens rebalances --group=app-wc"
-    newest = rebalances.rows[0]
-    assert (newest[1].text, newest[2].text, newest[5].text) == ("app-wc", "26", "1")
+    (section,) = sections_of("streams-basic")
+    groups, *rebalances, _ = [sheet_rows(sheet) for sheet in section.sheets]
+    assert {row["Group"] for row in groups} == {"app-plain", "app-wc"}
+    assert {row["State"] for row in groups} == {"EMPTY"}
+    assert [len(rows) > 25 for rows in rebalances] == [True, False]
+    assert section.sheets[1].command == "sharelens rebalances --group=app-wc"
+    newest = rebalances[0][0]
+    assert (newest["Group"], newest["Group epoch"], newest["Removed"].count(",")) == ("app-wc", "26", 0)
 
 
 def test_a_group_without_its_topics_is_not_ready_with_the_reason() -> None:
-    (section,) = streams_sections(digest_of("streams-topology"), command)
+    (section,) = sections_of("streams-topology")
     (sheet,) = [sheet for sheet in section.sheets if sheet.name == "streams-not-ready"]
-    reasons = {row[4].text for row in sheet.rows}
+    reasons = {row["Reason"] for row in sheet_rows(sheet)}
     assert "topics of the topology are missing or have other partition counts" in reasons
     assert all(text.startswith(("topics of", "no topology", "the topology of epoch ")) for text in reasons)
 
@@ -91,4 +100,4 @@ def test_a_report_can_be_about_one_streams_group() -> None:
 
 
 def test_without_a_streams_group_there_is_no_section() -> None:
-    assert streams_sections(digest_of("timeouts"), command) == ()
+    assert sections_of("timeouts") == ()
