@@ -130,7 +130,7 @@ def record_page(group: str, topic: str, partition: str, offset: str, options: Op
 
 
 def before_page(group: str, moment: str) -> Plan:
-    """What changed in the hour before a moment: members, epochs, resets, settings, gaps.
+    """What changed in the hour before a moment: members, epochs, resets, settings, leaders, gaps, in one list.
 
     Raises:
         UsageError: the moment is not a number of milliseconds.
@@ -140,16 +140,9 @@ def before_page(group: str, moment: str) -> Plan:
     until_ms = int(moment)
     span = (("from", str(max(0, until_ms - HOUR_MS))), ("to", str(until_ms + 1)))
     named = (("group", group), *span)
-    titles = {
-        "timeline": "What happened",
-        "rebalances": "Epochs and members",
-        "life": "Creations, resets and deletions",
-        "configurations": "Settings over time",
-        "status": "Gaps of the evidence",
-    }
     return Plan(
         title=f"The hour before {time_text(until_ms)}",
-        sections=[_section(title, question, named) for question, title in titles.items()],
+        sections=[_section("What changed", "timeline", named)],
         way=(("Groups", "/groups"), (name(group), path("groups", group))),
     )
 

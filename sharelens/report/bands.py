@@ -10,6 +10,7 @@ from sharelens.output import Answer, RowCounts
 from sharelens.output.wording import counted, moment, name, number
 from sharelens.parameters.times import lasted
 from sharelens.questions.timelines.entries import GAP, MEMBERSHIP
+from sharelens.questions.timelines.metadata_entries import IN_SYNC, LEADER, SETTING
 from sharelens.questions.timelines.timeline import LAYOUT
 from sharelens.report import charts, colours
 from sharelens.report.answer_sheets import answer_sheets
@@ -52,6 +53,9 @@ LANES: Mapping[str, Lane] = {
     "member_changed": Lane(shape="circle", colour=MEMBERS),
     "member_left": Lane(shape="triangle-left", colour=MEMBERS),
     "rebalanced": Lane(shape=TICK, colour=MEMBERS),
+    SETTING: Lane(shape="diamond", colour=EPOCHS),
+    LEADER: Lane(shape="triangle-right", colour=EPOCHS),
+    IN_SYNC: Lane(shape="circle", colour=EPOCHS),
     "state_epoch_moved": Lane(shape=TICK, colour=EPOCHS),
     "leader_epoch_moved": Lane(shape=TICK, colour=EPOCHS),
 }

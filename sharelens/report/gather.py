@@ -34,6 +34,7 @@ from sharelens.questions.findings.overview import groups_part
 from sharelens.questions.findings.signs import signs_of
 from sharelens.questions.groups import groups
 from sharelens.questions.timelines.gap_entries import gap_entries
+from sharelens.questions.timelines.metadata_entries import metadata_entries
 from sharelens.questions.timelines.timeline import up_to_cut
 from sharelens.questions.traces import trace
 from sharelens.report import orders
@@ -172,7 +173,11 @@ def gather(evidence: Tables, question: ReportQuestion) -> Gathered:
         "groups": groups_part(read_signs, thresholds, [SHARE]),
         "streams_groups": groups_part(read_signs, thresholds, [STREAMS]),
     }
-    gaps = gap_entries(evidence, _of_groups(scoped, drawn), scoped.cut)
+    drawn_places, records = _of_groups(scoped, drawn), read_group_records(evidence, frozenset(drawn))
+    events = [
+        *gap_entries(evidence, drawn_places, scoped.cut),
+        *metadata_entries(evidence, drawn_places, records),
+    ]
     return Gathered(
         evidence=with_traces(evidence, read_signs.cover, *read.traced, _letters(evidence, traced)),
         question=question,
@@ -182,7 +187,7 @@ def gather(evidence: Tables, question: ReportQuestion) -> Gathered:
         ranking=ranking,
         answers=answers,
         pictures=Pictures(
-            timelines=reading.timelines(read_group_records(evidence, frozenset(drawn)), gaps, read_signs.names),
+            timelines=reading.timelines(records, events, read_signs.names),
             lag_lines=read.lag.lines(evidence, read_signs.names, ranking),
             maps=read.drawn,
             pins=pins,

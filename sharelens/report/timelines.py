@@ -114,17 +114,19 @@ class TimelineReading:
         """Adds LIFE rows."""
         self._add(rows, lambda reading, of_group: reading.add_lives(of_group))
 
-    def timelines(self, records: pa.Table, gaps: Iterable[Entry], names: Mapping[str, str]) -> Sequence[GroupTimeline]:
+    def timelines(
+        self, records: pa.Table, events: Iterable[Entry], names: Mapping[str, str]
+    ) -> Sequence[GroupTimeline]:
         """The timelines in the order of the groups.
 
-        `records`: GROUP_RECORD rows of them, `gaps`: entries about gaps, `names`: of topics by id.
+        `records`: GROUP_RECORD rows of them, `events`: entries of other logs, `names`: of topics by id.
         """
-        of_gaps = list(gaps)
+        of_other_logs = list(events)
         group_timelines = []
         for group, reading in self._readings.items():
             other_entries = [
                 *group_entries(_of_group(records, group)),
-                *(gap for gap in of_gaps if gap["group_id"] == group),
+                *(entry for entry in of_other_logs if entry["group_id"] == group),
             ]
             group_timelines.append(reading.timeline(group, other_entries, names))
         return group_timelines

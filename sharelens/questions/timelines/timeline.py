@@ -26,14 +26,17 @@ from sharelens.questions.redelivered import redelivered_stream
 from sharelens.questions.stalled import long_enough, stall_stream
 from sharelens.questions.timelines import entries as entries_of
 from sharelens.questions.timelines.gap_entries import gap_entries
+from sharelens.questions.timelines.metadata_entries import metadata_entries
 from sharelens.questions.timelines.streams import streams_entries
 from sharelens.source.request import CutChoice
 from sharelens.tables.dlq_filter import DeadLetterFilter
 from sharelens.tables.known_groups import streams_groups
+from sharelens.tables.metadata_history import has_metadata_log
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_dead_letters, read_group_records, read_offset_commits
 from sharelens.tables.where import Span
 from state_model.streams.records import STREAMS_TYPES
+from state_model.topics import METADATA_TOPIC
 
 GROUPS_COUNTED = 100
 """Of so many groups the entries are counted in words."""
@@ -63,6 +66,7 @@ def timeline(
         *_redelivered(scoped, span),
         *_dead_letters(evidence, key_filter, None if key_filter.keeps_all else groups),
         *gap_entries(evidence, scoped.places, scoped.cut),
+        *metadata_entries(evidence, scoped.places, records),
     ]
     names = evidence.names({entry["topic_id"] for entry in entries if entry["topic_id"] is not None})
     table = entries_of.timeline_table(entries, names, span)
@@ -70,10 +74,16 @@ def timeline(
     return Answer(
         table=table,
         columns=(LAYOUT if len(totals) == 1 else SEVERAL_GROUPS).columns(),
-        summary="\n".join([*totals, f"{closing_line(evidence)}; {now_text(evidence, now_ms)}"]),
+        summary="\n".join([*totals, *_unseen(evidence), f"{closing_line(evidence)}; {now_text(evidence, now_ms)}"]),
         warnings=(*scoped.warnings, *check_beginning(evidence, span.from_ms, now_ms)),
         none="nothing happened",
     )
+
+
+def _unseen(evidence: Tables) -> Iterator[str]:
+    """What can't be among the entries."""
+    if not has_metadata_log(evidence):
+        yield f"unknown without {METADATA_TOPIC}: changes of settings, leaders and in-sync replicas"
 
 
 def _streams_groups(evidence: Tables, key_filter: KeyFilter) -> frozenset[str]:
