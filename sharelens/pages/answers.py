@@ -69,7 +69,7 @@ def page_answer(
         PageError: there is none.
     """
     remarks = io.StringIO()
-    with _inquiry(question, words, remarks) as asking:
+    with inquiry_of(question, words, remarks) as asking:
         limit = asking.shown.limit or ROWS
         if limit > MOST_ROWS:
             raise UsageError(f"--limit: a page shows at most {MOST_ROWS:,} rows; JSON and CSV have all of them")
@@ -83,9 +83,9 @@ def rows(question: str, words: Sequence[str]) -> dict[str, list[dict[str, object
     Raises:
         PageError: there is no answer.
     """
-    with _inquiry(question, words, io.StringIO()) as asking, asking.answer(Surface(row_limit=MOST_ROWS)) as answer:
+    with inquiry_of(question, words, io.StringIO()) as asking, asking.answer(Surface(row_limit=MOST_ROWS)) as answer:
         if isinstance(answer, Stream):
-            answer, _ = _first_rows(answer, MOST_ROWS)
+            answer, _ = first_rows(answer, MOST_ROWS)
         parts = answer.parts if isinstance(answer, Report) else {"": answer}
         return {name: list(plain_rows(part.table, MOST_ROWS)) for name, part in parts.items()}
 
@@ -98,7 +98,7 @@ def document(question: str, words: Sequence[str], form: str, place: Path) -> Non
     """
     with (
         os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file,
-        _inquiry(question, [*words, f"--output={form}"], io.StringIO()) as asking,
+        inquiry_of(question, [*words, f"--output={form}"], io.StringIO()) as asking,
     ):
         surface = Surface(row_limit=asking.shown.row_limit, is_text=form == "text")
         with asking.answer(surface) as answer, contextlib.redirect_stdout(_Bounded(file)):
@@ -111,15 +111,19 @@ def ensure_evidence(question: str, words: Sequence[str]) -> None:
     Raises:
         PageError: it can't be opened.
     """
-    with _inquiry(question, words, io.StringIO()) as asking:
+    with inquiry_of(question, words, io.StringIO()) as asking:
         reads = dict[str, Any](question_of(question).reads.value)
         with open_evidence(replace(asking.named_arguments["source"], **reads)):
             pass
 
 
 @contextlib.contextmanager
-def _inquiry(question: str, words: Sequence[str], remarks: TextIO) -> Iterator[Inquiry]:
-    """The question with the values of the words; `remarks` gets the lines of stderr. Errors become PageError."""
+def inquiry_of(question: str, words: Sequence[str], remarks: TextIO) -> Iterator[Inquiry]:
+    """The question with the values of the words; `remarks` gets the lines of stderr.
+
+    Raises:
+        PageError: in the place of each error of the block.
+    """
     try:
         with (
             contextlib.redirect_stderr(remarks),
@@ -158,7 +162,7 @@ def _page(question: str, answer: Answer | Report | Stream, cut: _Cut, remarks: i
         )
     has_more = False
     if isinstance(answer, Stream):
-        answer, has_more = _first_rows(answer, cut.rows)
+        answer, has_more = first_rows(answer, cut.rows)
     answer = with_what_it_lacks(answer)
     return PageAnswer(
         sheets=_sheets(question, answer, cut, cut.title or question_of(question).summary.rstrip(".")),
@@ -167,7 +171,7 @@ def _page(question: str, answer: Answer | Report | Stream, cut: _Cut, remarks: i
     )
 
 
-def _first_rows(stream: Stream, limit: int) -> tuple[Answer, bool]:
+def first_rows(stream: Stream, limit: int) -> tuple[Answer, bool]:
     """The first rows of a stream, and whether it has more; only the batches that have them are read."""
 
     def first_batches() -> "Iterator[pa.RecordBatch]":

@@ -29,6 +29,7 @@ MENU: Mapping[str, str] = {
     "/dead-letters": "Dead letters",
     "/audit": "Audit",
     "/evidence": "Evidence",
+    "/tables": "Tables",
     "/ask": "All questions",
 }
 ALONE: Mapping[str, str] = {

@@ -4,9 +4,10 @@ import asyncio
 import re
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypedDict
 from urllib.parse import urlencode
 
 from starlette.background import BackgroundTask
@@ -19,12 +20,13 @@ from sharelens.output import say
 from sharelens.output.wording import name
 from sharelens.pages import composed
 from sharelens.pages.address import Address, Options, Session, names_of, options_of
-from sharelens.pages.answers import PageError, document, page_answer, rows
+from sharelens.pages.answers import PageAnswer, PageError, document, page_answer, rows
 from sharelens.pages.composed import ALONE, Plan, Section
 from sharelens.pages.forms import fields
 from sharelens.pages.html import Shown, View, render, saved, static
 from sharelens.pages.searching import Search
 from sharelens.pages.state_maps import StateMap, state_map
+from sharelens.pages.tables import table_answer, table_parts
 from sharelens.pages.workers import Workers
 from sharelens.parameters.times import time_text
 from sharelens.question_table.table import QUESTIONS
@@ -41,6 +43,13 @@ STATIC = "/static/"
 SAVE = "save"
 """The option of an address that asks for the page as one file."""
 REFRESH_S = 15
+
+
+class Answered(TypedDict, total=False):
+    """The answer of a part of a page, or the line that says why there is none."""
+
+    answer: PageAnswer
+    failure: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +103,8 @@ class Site:
             case ("audit", rule):
                 way = (("Audit", "/audit"),)
                 return View(title=name(rule), way=way, text=explained(rule))
+            case ("tables",) | ("tables", _):
+                return await self._tables(*names[1:])
             case ("before", group, moment):
                 return await self._together(composed.before_page(group, moment))
             case () | (_,) if (page := "/" + "".join(names)) in ALONE:
@@ -155,20 +166,38 @@ class Site:
         shown = await asyncio.gather(*map(self._shown, plan.sections))
         return View(title=plan.title, sections=shown, way=plan.way, further=plan.further, state_map=drawn)
 
+    async def _tables(self, table: str = "") -> View | Response:
+        """The tables of a lake, or one of them."""
+        if "--lake" not in self.session.texts:
+            return self._message("Tables", "tables are those of a lake; `sharelens run --lake DIR` writes one", 404)
+        parts, words = table_parts(self.session, table), self.session.words_for("status")
+        asking = (self._answered(table_answer, words, part) for part in parts)
+        answers = zip(parts, await asyncio.gather(*asking), strict=True)
+        shown = [Shown(title=part.title, command_line=part.command_line, **answer) for part, answer in answers]
+        way = (("Tables", "/tables"),) if table else ()
+        return View(title=name(table) if table else "Tables", place="/tables", sections=shown, way=way)
+
     async def _shown(self, section: Section) -> Shown:
         address = section.address
         note = f"Not bounded by {' and '.join(section.unbounded)} of this page." if section.unbounded else ""
-        line = address.command_line(self.session)
-        try:
-            answer = await self.workers.ask(
-                page_answer, address.question, address.words(self.session), section.without, section.title
-            )
-        except PageError as error:
-            return Shown(title=section.title, command_line=line, failure=error.line, page=address.url, note=note)
-        documents = [(words, address.document(ending)) for words, ending in DOCUMENTS]
-        return Shown(
-            title=section.title, command_line=line, answer=answer, page=address.url, documents=documents, note=note
+        answered = await self._answered(
+            page_answer, address.question, address.words(self.session), section.without, section.title
         )
+        return Shown(
+            title=section.title,
+            command_line=address.command_line(self.session),
+            page=address.url,
+            documents=[(words, address.document(ending)) for words, ending in DOCUMENTS],
+            note=note,
+            **answered,
+        )
+
+    async def _answered(self, function: Callable[..., PageAnswer], *arguments: object) -> Answered:
+        """What a function answers in a worker, or the line that says why there is no answer."""
+        try:
+            return {"answer": await self.workers.ask(function, *arguments)}
+        except PageError as error:
+            return {"failure": error.line}
 
     async def _document(self, address: Address, ending: str) -> Response:
         folder = tempfile.TemporaryDirectory(prefix="sharelens-explore-")

@@ -33,10 +33,6 @@ MARK_OF_COUNT: Mapping[str, str] = {
 """Counts whose cells have a mark where they are not 0."""
 
 
-def _leads_nowhere(_: Row, __: str) -> None:
-    return None
-
-
 def answer_sheets(
     answer: Answer,
     *,
@@ -45,7 +41,7 @@ def answer_sheets(
     row_limit: int,
     command: str | None = None,
     without: Collection[str] = (),
-    href: Callable[[Row, str], str | None] = _leads_nowhere,
+    href: Callable[[Row, str], str | None] | None = None,
 ) -> list[Sheet]:
     """The first rows of an answer in its text columns, below its digest where it has one.
 
@@ -62,7 +58,7 @@ def answer_sheets(
             caption=caption,
             heads=[_head(column, table.table.schema, is_minor=column in minor) for column in columns],
             rows=[
-                [_cell(row, column, href(row, _first_field(column))) for column in columns]
+                [_cell(row, column, href and href(row, _first_field(column))) for column in columns]
                 for row in table.table.slice(0, limit).to_pylist()
             ],
             left_off=max(0, table.row_count - limit),

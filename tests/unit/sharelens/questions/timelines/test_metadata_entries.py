@@ -72,16 +72,16 @@ def test_each_group_has_the_changes_that_it_depends_on(logs: Path) -> None:
     with open_evidence(Source(log_dirs=(str(logs),), takes_group_log=True)) as evidence:
         entries = entries_of(evidence)
     texts = {group: [entry["text"] for entry in entries if entry["group_id"] == group] for group in GROUPS}
-    both = [
+    of_every_group = [
         "__consumer_offsets-0: broker 2 to 3, leader epoch 1",
         "__share_group_state-0: [1, 2, 3] to [1]",
         "all brokers: log.retention.ms unset to 10",
         "broker 1 to 2, leader epoch 1",
         "topic orders: retention.ms unset to 1000",
     ]
-    assert sorted(texts["search"]) == both
+    assert sorted(texts["search"]) == of_every_group
     of_mail = [f"{LIMIT} {words}" for words in ("5 to 7", "7 to unset", "unset to 5")]
-    assert sorted(texts["mail"]) == sorted([*both, *of_mail])
+    assert sorted(texts["mail"]) == sorted([*of_every_group, *of_mail])
 
 
 def test_an_entry_has_the_time_and_the_record_that_proves_it(logs: Path) -> None:
