@@ -228,7 +228,7 @@ def _type(kind: kinds.Kind) -> click.ParamType[Any]:
         case kinds.Time():
             return options.Time(kind.rounding)
         case kinds.Duration():
-            return options.Duration(kind.bare_unit, least_ms=kind.least_ms)
+            return options.Duration(kind.bare_unit, least_ms=kind.least_ms, takes_auto=kind.takes_auto)
         case kinds.Size():
             return options.Size()
         case kinds.Names():

@@ -21,6 +21,7 @@ from sharelens.question_table.asking import Surface
 from sharelens.question_table.table import question_of
 from sharelens.report.answer_sheets import answer_sheets
 from sharelens.report.model import Sheet
+from sharelens.report.pictures import Picture, picture_of
 from sharelens.tables.opening import open_evidence
 from state_model.errors import SharelensError, UsageError
 
@@ -50,12 +51,16 @@ def _page_error(line: str, is_usage: bool) -> PageError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageAnswer:
-    """An answer as a page shows it. `remarks`: what a command prints on stderr, one a line."""
+    """An answer as a page shows it. `remarks`: what a command prints on stderr, one a line.
+
+    `picture`: what its rows look like; None: there is no picture of them.
+    """
 
     sheets: Sequence[Sheet]
     headline: str | None = None
     summary: Sequence[str] = ()
     remarks: Sequence[str] = ()
+    picture: Picture | None = None
 
 
 def page_answer(
@@ -164,7 +169,9 @@ def _page(question: str, answer: Answer | Report | Stream, cut: _Cut, remarks: i
     if isinstance(answer, Stream):
         answer, has_more = first_rows(answer, cut.rows)
     answer = with_what_it_lacks(answer)
+    has_all_rows = not has_more and answer.row_count == answer.table.num_rows
     return PageAnswer(
+        picture=picture_of(question, answer.table) if has_all_rows else None,
         sheets=_sheets(question, answer, cut, cut.title or question_of(question).summary.rstrip(".")),
         summary=(*(["There are more rows."] if has_more else []), *(answer.summary or "").splitlines()),
         remarks=(*lines_of_stderr, *answer.warnings),

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -16,7 +17,7 @@ from sharelens.pages.address import SESSION, Session
 from sharelens.question_table.kinds import Flag
 from state_model.errors import UsageError
 
-LIBRARIES = ("jinja2", "pebble", "starlette", "uvicorn")
+LIBRARIES = ("altair", "jinja2", "pebble", "starlette", "uvicorn", "vl_convert")
 DEFAULT_PORT = 8932
 MS_PER_S = 1000
 
@@ -107,9 +108,10 @@ def explore(
         cookie=f"sharelens-{number}",
         hosts=remote_hosts(host) if allow_remote else frozenset(),
     )
-    with unwinding_on_sigterm(), Workers(timeout_s=timeout / MS_PER_S, most_bytes=max_memory) as workers:
+    processes = partial(Workers, timeout_s=timeout / MS_PER_S, most_bytes=max_memory)
+    with unwinding_on_sigterm(), processes() as workers, processes(processes=1) as drawers:
         workers.ask_now(ensure_evidence, "groups", session.words_for("groups"))
-        site = Site(workers=workers, session=session, source=session.place)
+        site = Site(workers=workers, drawers=drawers, session=session, source=session.place)
         serve(
             Guard(site, access),
             listener,

@@ -82,6 +82,8 @@ def group_page(group: str, options: Options, group_type: str) -> Plan:
     sections.insert(2, _section("Members", "describe", (*named, ("members", "on"))))
     if group_type == STREAMS:
         sections.insert(3, _section("Tasks", "describe", (*named, ("tasks", "on"))))
+    else:
+        sections.insert(2, _section("Lag over time", "lag", (*_up_to_moment(named), ("every", "auto"))))
     return Plan(title=f"Group {name(group)}", sections=sections, way=(("Groups", "/groups"),))
 
 
@@ -169,6 +171,12 @@ def _section(title: str, question: str, options: Options) -> Section:
     address = Address(question, options_of(question, options))
     unbounded = tuple(key for key, text in options if key in MOMENTS and (key, text) not in address.options)
     return Section(title=title, address=address, without=without, unbounded=unbounded)
+
+
+def _up_to_moment(options: Options) -> Options:
+    """The options with the end of a time in the place of a moment, which a question about a time does not take."""
+    ends = tuple(("to", text) for key, text in options if key == "as_of" and "to" not in dict(options))
+    return (*(option for option in options if option[0] != "as_of"), *ends)
 
 
 def _moments(options: Options) -> Options:

@@ -14,9 +14,8 @@ from sharelens.pages.answers import PageAnswer
 from sharelens.pages.composed import MENU
 from sharelens.pages.forms import Field
 from sharelens.pages.state_maps import StateMap
-from sharelens.report import rendering
-from sharelens.report.colours import style_rules
-from sharelens.report.model import Sheet
+from sharelens.report import colours, rendering
+from sharelens.report.model import Figure, Sheet
 from sharelens.report.rendering import environment, script_digest, text_of
 
 PACKAGE, PAGE = "sharelens.pages", "view.html.j2"
@@ -44,6 +43,7 @@ class Shown:
     page: str = ""
     documents: Sequence[tuple[str, str]] = ()
     note: str = ""
+    figure: Figure | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,18 @@ class View:
 def render(view: View) -> str:
     """The HTML of a page."""
     view = replace(view, sections=_with_names(view.sections))
-    return _environment().get_template(PAGE).render(view=view, menu=MENU, version=__version__, at=_at())
+    return (
+        _environment()
+        .get_template(PAGE)
+        .render(
+            view=view,
+            menu=MENU,
+            version=__version__,
+            at=_at(),
+            drawing=Markup,
+            lines=list(zip(colours.LINES, colours.DASHES, strict=True)),
+        )
+    )
 
 
 def _with_names(sections: Sequence[Shown]) -> list[Shown]:
@@ -140,7 +151,7 @@ def static(name: str) -> tuple[str, str]:
     """Media type and text of a file that pages load. Raises KeyError: there is none of the name."""
     media_type, parts = STATIC[name]
     text = "\n".join(text_of(file, package) for package, file in parts)
-    return media_type, text + style_rules() if name == STYLE else text
+    return media_type, text + colours.style_rules() if name == STYLE else text
 
 
 @cache

@@ -30,6 +30,8 @@ from sharelens.pages.tables import table_answer, table_parts
 from sharelens.pages.workers import Workers
 from sharelens.parameters.times import time_text
 from sharelens.question_table.table import QUESTIONS
+from sharelens.report.drawing import figure
+from sharelens.report.model import Figure
 from state_model.audit.explanation import explained
 from state_model.errors import UsageError
 
@@ -54,9 +56,10 @@ class Answered(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Pages over one source; `source` names it."""
+    """Pages over one source; `source` names it. `workers` ask its questions, `drawers` draw their pictures."""
 
     workers: Workers
+    drawers: Workers
     session: Session
     source: str
 
@@ -184,6 +187,7 @@ class Site:
             page_answer, address.question, address.words(self.session), section.without, section.title
         )
         return Shown(
+            figure=await self._figure(address.question, answered.get("answer")),
             title=section.title,
             command_line=address.command_line(self.session),
             page=address.url,
@@ -191,6 +195,12 @@ class Site:
             note=note,
             **answered,
         )
+
+    async def _figure(self, question: str, answer: PageAnswer | None) -> Figure | None:
+        """The picture of an answer; None: it has none."""
+        if answer is None or answer.picture is None:
+            return None
+        return await self.drawers.ask(figure, f"{question}-chart", answer.picture)
 
     async def _answered(self, function: Callable[..., PageAnswer], *arguments: object) -> Answered:
         """What a function answers in a worker, or the line that says why there is no answer."""

@@ -1,4 +1,4 @@
-"""Two processes that ask questions, each with a bound of time and memory."""
+"""Processes that ask questions and draw pictures, each with a bound of time and memory."""
 
 import asyncio
 import multiprocessing
@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 
 class Workers:
-    """The processes. `timeout_s`: of a question; `most_bytes`: memory of a process."""
+    """The processes. `timeout_s`: of a question; `most_bytes`: memory of a process; `processes`: how many at most."""
 
-    def __init__(self, *, timeout_s: float, most_bytes: int) -> None:
-        self._timeout_s, self._most_bytes, self._open = timeout_s, most_bytes, 0
+    def __init__(self, *, timeout_s: float, most_bytes: int, processes: int = PROCESSES) -> None:
+        self._timeout_s, self._most_bytes, self._processes, self._open = timeout_s, most_bytes, processes, 0
         self._pool = self._started()
 
     async def ask(self, function: Callable[..., T], *arguments: object) -> T:
@@ -79,7 +79,9 @@ class Workers:
     def _started(self) -> ProcessPool:
         """New processes. They share no file with this one: cleaners of /tmp take the socket of a server of forks."""
         context = multiprocessing.get_context("spawn")
-        return ProcessPool(max_workers=PROCESSES, initializer=_begin, initargs=(self._most_bytes,), context=context)
+        return ProcessPool(
+            max_workers=self._processes, initializer=_begin, initargs=(self._most_bytes,), context=context
+        )
 
 
 def _end(pool: ProcessPool) -> None:

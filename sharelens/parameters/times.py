@@ -26,6 +26,13 @@ EXAMPLE = "2026-11-21T05:10:00Z"
 TIME_FORMS = f"type {EXAMPLE} (ISO-8601 with a zone), epoch milliseconds, now, -1h, -2d, or 03:29 (in --tz)"
 FIRST_MS = (datetime.min.replace(tzinfo=UTC) - EPOCH) // MILLISECOND
 LAST_MS = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MILLISECOND
+STEPS_MS = (
+    *(count for digits in (1, 10, 100) for count in (digits, 2 * digits, 5 * digits)),
+    *(unit * count for unit in (SECOND_MS, MINUTE_MS) for count in (1, 2, 5, 10, 15, 30)),
+    *(HOUR_MS * count for count in (1, 2, 3, 6, 12)),
+    *(DAY_MS * count for count in (1, 2, 7, 14, 30, 90, 180)),
+)
+"""Usual steps of time, from a millisecond to half a year."""
 
 
 class Rounding(Enum):
@@ -231,6 +238,12 @@ def duration_text(duration_ms: int) -> str:
         number, duration_ms = divmod(duration_ms, unit_ms)
         text += f"{number}{unit}" if number else ""
     return text or "0s"
+
+
+def time_step(span_ms: int, max_ticks: int) -> int:
+    """The shortest usual step (ms) with at most `max_ticks` ticks in a span; beyond years, whole years."""
+    year = 365 * DAY_MS
+    return next((step for step in STEPS_MS if span_ms // step < max_ticks), -(-span_ms // (max_ticks * year)) * year)
 
 
 def time_text(epoch_ms: int | None) -> str:

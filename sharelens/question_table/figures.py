@@ -36,9 +36,9 @@ LAG = Question(
         Parameter(
             "--every",
             name="every_ms",
-            kind=Duration(),
+            kind=Duration(takes_auto=True),
             metavar="DURATION",
-            help="The lag over time, one moment each 30s, 5m, 1h or 1d.",
+            help="The lag over time, one moment each 30s, 5m, 1h or 1d; auto: a usual step with at most 120 moments.",
         ),
         *interval("With --every: moments from TIME on.", "With --every: moments before TIME."),
         REQUIRE_COMPLETE,

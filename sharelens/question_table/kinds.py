@@ -47,11 +47,15 @@ class Time:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duration:
-    """A length of time in milliseconds; `bare_unit`: the unit of a number alone (None: refused)."""
+    """A length of time in milliseconds; `bare_unit`: the unit of a number alone (None: refused).
+
+    `takes_auto`: the word `auto` is the length 0, for which the question chooses one.
+    """
 
     value: ClassVar[type] = int
     bare_unit: str | None = None
     least_ms: int = 1
+    takes_auto: bool = False
 
 
 @dataclass(frozen=True, slots=True)

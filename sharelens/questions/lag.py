@@ -25,7 +25,7 @@ from sharelens.measures.topics.file_ends import (
 from sharelens.output import Answer, Column, Row, number_text
 from sharelens.output.layouts import Layout
 from sharelens.parameters.filters import KeyFilter
-from sharelens.parameters.times import lasted, time_text
+from sharelens.parameters.times import lasted, time_step, time_text
 from sharelens.questions.answers.checked import with_coordinators
 from sharelens.questions.answers.completeness import (
     check_cut,
@@ -48,6 +48,8 @@ from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY, SHARE_PART
 from state_model.errors import UsageError
 
 MOST_ROWS = 5_000_000
+AUTO, AUTO_MOMENTS = 0, 120
+"""The step for which a usual one is chosen, and how many moments that has at most."""
 
 
 def lag(
@@ -131,7 +133,7 @@ def lag_over_time(
     evidence: Tables, key_filter: KeyFilter, every_ms: int, from_ms: int | None = None, to_ms: int | None = None
 ) -> Answer:
     """The answer to `sharelens lag --every`: the lag at each multiple of `every_ms` in [from, to); the ends of the
-    evidence where none is given.
+    evidence where none is given. AUTO: a usual step.
 
     Raises:
         UsageError: nothing bears the names that were typed, or the moments are too many.
@@ -170,6 +172,8 @@ def _moments(evidence: Tables, every_ms: int, from_ms: int | None, to_ms: int | 
     if first is None or last is None:
         return np.empty(0, np.int64)
     begin = first if from_ms is None else from_ms
+    if every_ms == AUTO:
+        every_ms = time_step((last if to_ms is None else to_ms) - begin, AUTO_MOMENTS - 1)
     end = last + every_ms if to_ms is None else to_ms
     if (end - begin) // every_ms > MOST_ROWS:
         raise UsageError(f"--every: more than {MOST_ROWS} moments; give a longer one, or a narrower --from and --to")

@@ -16,8 +16,9 @@ from sharelens.report import charts, colours
 from sharelens.report.answer_sheets import answer_sheets
 from sharelens.report.gather import Gathered
 from sharelens.report.model import Figure, Sheet
+from sharelens.report.pictures import TimelinePicture
 from sharelens.report.raster import ARCHIVED, OPEN
-from sharelens.report.timelines import COLUMNS, ENTRIES_SHOWN, STALLS, GroupTimeline, Mark
+from sharelens.report.timelines import COLUMNS, ENTRIES_SHOWN, STALLS, Mark
 
 LANE_HEIGHT, AXES_HEIGHT = 22, 48
 SMALLEST, LARGEST = 26, 120
@@ -59,27 +60,32 @@ LANES: Mapping[str, Lane] = {
     "state_epoch_moved": Lane(shape=TICK, colour=EPOCHS),
     "leader_epoch_moved": Lane(shape=TICK, colour=EPOCHS),
 }
-"""Every lane, in the order from the top."""
+"""The lanes in the order from the top; those of other events stand below."""
+UNNAMED = Lane(shape="circle", colour=EPOCHS)
 assert {*EVENTS, *MEMBERSHIP} <= LANES.keys(), "each event has a lane"
 
 
 def bands(gathered: Gathered) -> Sequence[Figure]:
     """The picture of each timeline in which something happened."""
+    times = gathered.times
     return [
-        _band(f"band-{rank}", gathered, timeline)
+        band(f"band-{rank}", TimelinePicture(timeline=timeline, from_ms=times.from_ms, to_ms=times.to_ms))
         for rank, timeline in enumerate(gathered.pictures.timelines, 1)
         if timeline.marks
     ]
 
 
-def _band(name_: str, gathered: Gathered, timeline: GroupTimeline) -> Figure:
-    lanes = [lane for lane in LANES if any(mark.lane == lane for mark in timeline.marks)]
+def band(name_: str, picture: TimelinePicture) -> Figure:
+    """The picture of a timeline: a lane for each kind of event."""
+    timeline = picture.timeline
+    there = {mark.lane for mark in timeline.marks}
+    lanes = [*(lane for lane in LANES if lane in there), *sorted(there - LANES.keys())]
     data: dict[str, charts.Rows] = {
-        "marks": _mark_rows(gathered, [mark for mark in timeline.marks if mark.lane != STALLS]),
-        "stalls": _stall_rows(gathered, [mark for mark in timeline.marks if mark.lane == STALLS]),
+        "marks": _mark_rows(picture, [mark for mark in timeline.marks if mark.lane != STALLS]),
+        "stalls": _stall_rows(picture, [mark for mark in timeline.marks if mark.lane == STALLS]),
     }
-    looks = [(_title(lane), LANES[lane].shape, LANES[lane].colour[0]) for lane in lanes]
-    chart = charts.band(looks, gathered.times.from_ms, gathered.times.to_ms, has_stalls=STALLS in lanes)
+    looks = [(_title(lane), *_look(lane)) for lane in lanes]
+    chart = charts.band(looks, picture.from_ms, picture.to_ms, has_stalls=STALLS in lanes)
     drawn = charts.drawn(name_, AXES_HEIGHT + LANE_HEIGHT * len(lanes), chart, data)
     totals = ", ".join(f"{words(event)} {number(count)}" for event, count in sorted(timeline.counts.items()))
     return Figure(
@@ -88,8 +94,13 @@ def _band(name_: str, gathered: Gathered, timeline: GroupTimeline) -> Figure:
         wide=drawn.wide,
         narrow=drawn.narrow,
         text=f"Entries of the timeline: {totals}. A mark stands for all entries of one kind within "
-        f"{lasted(max(1, (gathered.times.to_ms - gathered.times.from_ms) // COLUMNS))}; a larger one for more of them.",
+        f"{lasted(max(1, (picture.to_ms - picture.from_ms) // COLUMNS))}; a larger one for more of them.",
     )
+
+
+def _look(lane: str) -> tuple[str, str]:
+    look = LANES.get(lane, UNNAMED)
+    return look.shape, look.colour[0]
 
 
 def words(event: str) -> str:
@@ -102,14 +113,14 @@ def _title(lane: str) -> str:
     return words(lane).removesuffix(" moved").removeprefix("start ")
 
 
-def _mark_rows(gathered: Gathered, marks: Sequence[Mark]) -> list[dict[str, object]]:
+def _mark_rows(picture: TimelinePicture, marks: Sequence[Mark]) -> list[dict[str, object]]:
     max_by_lane: dict[str, int] = {}
     for mark in marks:
         max_by_lane[mark.lane] = max(mark.records or mark.entries, max_by_lane.get(mark.lane, 1))
     rows: list[dict[str, object]] = []
     for mark in marks:
         share = ((mark.records or mark.entries) / max_by_lane[mark.lane]) ** 0.5
-        from_ms, to_ms = _bounds(gathered, mark.column, mark.column + 1)
+        from_ms, to_ms = _bounds(picture, mark.column, mark.column + 1)
         records = f", {counted(mark.records, 'record')}" if mark.records else ""
         entries = counted(mark.entries, "entry", "entries")
         text = f"{words(mark.lane)}: {entries}{records}, {moment(from_ms)[11:]} to {moment(to_ms)[11:]}"
@@ -124,7 +135,7 @@ def _mark_rows(gathered: Gathered, marks: Sequence[Mark]) -> list[dict[str, obje
     return rows
 
 
-def _stall_rows(gathered: Gathered, marks: Sequence[Mark]) -> list[dict[str, object]]:
+def _stall_rows(picture: TimelinePicture, marks: Sequence[Mark]) -> list[dict[str, object]]:
     """One row for each run of columns with as many stalls."""
     runs: list[tuple[int, int, int]] = []
     for mark in marks:
@@ -134,16 +145,16 @@ def _stall_rows(gathered: Gathered, marks: Sequence[Mark]) -> list[dict[str, obj
             runs.append((mark.column, mark.column + 1, mark.entries))
     rows: list[dict[str, object]] = []
     for first, end, stalls in runs:
-        from_ms, to_ms = _bounds(gathered, first, end)
+        from_ms, to_ms = _bounds(picture, first, end)
         text = f"{counted(stalls, 'stall')}, {moment(from_ms)[11:]} to {moment(to_ms)[11:]}"
         rows.append({"x": from_ms, "x2": to_ms, "lane": STALLS, "text": text})
     return rows
 
 
-def _bounds(gathered: Gathered, first: int, end: int) -> tuple[int, int]:
+def _bounds(picture: TimelinePicture, first: int, end: int) -> tuple[int, int]:
     """The moments at which columns begin and end."""
-    span = max(1, gathered.times.to_ms - gathered.times.from_ms)
-    return gathered.times.from_ms + span * first // COLUMNS, gathered.times.from_ms + span * end // COLUMNS
+    span = max(1, picture.to_ms - picture.from_ms)
+    return picture.from_ms + span * first // COLUMNS, picture.from_ms + span * end // COLUMNS
 
 
 def timeline_sheets(gathered: Gathered, command: Callable[[str], str]) -> Sequence[Sheet]:

@@ -9,7 +9,7 @@ import altair as alt
 import vl_convert
 from altair.utils.schemapi import debug_mode
 
-from sharelens.parameters.times import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
+from sharelens.parameters.times import DAY_MS, MINUTE_MS, SECOND_MS, time_step
 from sharelens.report import colours
 from sharelens.report.raster import Picture
 
@@ -17,13 +17,6 @@ WIDE, NARROW = 900, 330
 COUNT_TICKS = 5
 BAND_LABELS, BAND_LABELS_NARROW = 124, 112
 """Pixels for the names of lanes, in whatever font the reader has."""
-STEPS_MS = (
-    *(count for digits in (1, 10, 100) for count in (digits, 2 * digits, 5 * digits)),
-    *(unit * count for unit in (SECOND_MS, MINUTE_MS) for count in (1, 2, 5, 10, 15, 30)),
-    *(HOUR_MS * count for count in (1, 2, 3, 6, 12)),
-    *(DAY_MS * count for count in (1, 2, 7, 14, 30, 90, 180)),
-)
-"""Steps between the ticks of a time axis."""
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
 ID, NAMED = re.compile(r'\bid="([^"]*)"'), re.compile(r'(\bid="|url\(#|href="#)([^")]*)')
 Rows = Sequence[Mapping[str, object]]
@@ -99,12 +92,6 @@ def _time_axis(size: Size, from_ms: int, to_ms: int) -> alt.Axis:
     form = "%b %d" if step >= DAY_MS else f"%b %d {clock}" if span >= 2 * DAY_MS else clock
     ticks = list(range(-(-from_ms // step) * step, to_ms + 1, step))
     return alt.Axis(title="log time (UTC)", grid=False, values=ticks, format=form)
-
-
-def time_step(span_ms: int, max_ticks: int) -> int:
-    """The shortest usual step (ms) with at most `max_ticks` ticks in a span; beyond years, whole years."""
-    year = 365 * DAY_MS
-    return next((step for step in STEPS_MS if span_ms // step < max_ticks), -(-span_ms // (max_ticks * year)) * year)
 
 
 def _offset_axis(size: Size) -> alt.Axis:

@@ -11,6 +11,7 @@ from sharelens.report.gather import Gathered
 from sharelens.report.lag_lines import Point
 from sharelens.report.maps import Drawn
 from sharelens.report.model import Figure
+from sharelens.report.pictures import CountsPicture, LagPicture
 from sharelens.report.raster import ACKNOWLEDGED, ARCHIVED, Picture, Rectangle, Window
 from sharelens.report.reading import HIGHEST_COUNT
 
@@ -121,30 +122,41 @@ def _map_key(picture: Picture, *, has_end: bool) -> Sequence[tuple[str, str]]:
 
 def lag_figure(gathered: Gathered) -> Figure | None:
     """Lag over time; None where no lag is known at any moment."""
-    lag_lines = gathered.pictures.lag_lines
+    lag_lines, times = gathered.pictures.lag_lines, gathered.times
     if not lag_lines.lines:
         return None
-    labels = [_line_label(gathered, line) for line, _ in lag_lines.lines]
-    rows = [
-        row for label, (_, points) in zip(labels, lag_lines.lines, strict=True) for row in _stretches(label, points)
-    ]
-    highest = max(point.lag or 0 for _, points in lag_lines.lines for point in points)
-    has_parts = any(row["is_part"] and row["lag"] is not None for row in rows)
-    drawn = charts.drawn(
-        "lag",
-        LINES_HEIGHT,
-        charts.lag_lines(labels, gathered.times.from_ms, gathered.times.to_ms, highest),
-        {"lags": [row for row in rows if not row["is_part"]], "parts": [row for row in rows if row["is_part"]]},
-    )
     of_what = "each share group, summed over its share partitions" if lag_lines.summed else "the worst share partitions"
     remainder_text = f" {counted(lag_lines.left_out, 'line')} more not drawn." if lag_lines.left_out else ""
+    return lag_chart(
+        "lag-chart",
+        LagPicture(
+            lines=[(_line_label(gathered, line), points) for line, points in lag_lines.lines],
+            from_ms=times.from_ms,
+            to_ms=times.to_ms,
+            text=f"Lag of {of_what}. The end offsets of the past are inferred from the batches' timestamps."
+            f"{remainder_text}",
+        ),
+    )
+
+
+def lag_chart(name_: str, picture: LagPicture) -> Figure:
+    """Lag over time."""
+    labels = [label for label, _ in picture.lines]
+    rows = [row for label, points in picture.lines for row in _stretches(label, points)]
+    highest = max(point.lag or 0 for _, points in picture.lines for point in points)
+    has_parts = any(row["is_part"] and row["lag"] is not None for row in rows)
+    drawn = charts.drawn(
+        name_,
+        LINES_HEIGHT,
+        charts.lag_lines(labels, picture.from_ms, picture.to_ms, highest),
+        {"lags": [row for row in rows if not row["is_part"]], "parts": [row for row in rows if row["is_part"]]},
+    )
     return Figure(
-        name="lag-chart",
+        name=name_,
         caption="Lag over time",
         wide=drawn.wide,
         narrow=drawn.narrow,
-        text=f"Lag of {of_what}. The end offsets of the past are inferred from the batches' timestamps."
-        f"{PARTS if has_parts else ''}{remainder_text}",
+        text=f"{picture.text}{PARTS if has_parts else ''}",
         key=tuple((f"line-{place_}", label) for place_, label in enumerate(labels)),
     )
 
@@ -167,9 +179,9 @@ def _line_label(gathered: Gathered, line: Key | str) -> str:
     return f"{short(group)} · {short(place(gathered.signs.names.get(topic_id), topic_id, partition))}"
 
 
-def delivery_counts(gathered: Gathered) -> Figure | None:
+def delivery_counts(name_: str, picture: CountsPicture) -> Figure | None:
     """How often records were delivered until their outcome was written; None where there is no outcome."""
-    sums = gathered.pictures.outcomes
+    sums = picture.records
     if not sums:
         return None
     last = max(count for _, count in sums)
@@ -188,9 +200,9 @@ def delivery_counts(gathered: Gathered) -> Figure | None:
         largest = max(largest, begin)
     height = 64 + 30 * len(labels)
     chart = charts.delivery_counts(tuple(OUTCOMES.items()), labels, largest)
-    drawn = charts.drawn("delivery-counts", height, chart, {"counts": counts, "totals": totals})
+    drawn = charts.drawn(name_, height, chart, {"counts": counts, "totals": totals})
     return Figure(
-        name="delivery-counts",
+        name=name_,
         caption="Delivery counts",
         wide=drawn.wide,
         narrow=drawn.narrow,

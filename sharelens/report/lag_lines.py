@@ -85,15 +85,19 @@ class LagReading:
         arrivals = Arrivals(self._moments)
         for batches in read_topic_batches(evidence, self._begins):
             arrivals.take(batches)
-        table = lag_over_time(self._rows.table(), arrivals, self._moments, names)
-        lags: dict[Key | str, dict[int, Point]] = {}
-        for row in table.select(["group_id", "topic_id", "partition", "at_ms", "lag_inferred"]).to_pylist():
-            at, lag = row["at_ms"], row["lag_inferred"]
-            points = lags.setdefault(row["group_id"] if self._summed else key_of(row), {})
-            before = points.get(at, Point(at, None, is_part=False))
-            known_lags = [part for part in (before.lag, lag) if part is not None]
-            points[at] = Point(at, sum(known_lags) if known_lags else None, is_part=before.is_part or lag is None)
-        return lags
+        return points_of(lag_over_time(self._rows.table(), arrivals, self._moments, names), summed=self._summed)
+
+
+def points_of(rows: pa.Table, *, summed: bool) -> dict[Key | str, dict[int, Point]]:
+    """LAG_OVER_TIME rows as points by moment of each share partition, or `summed` of each group."""
+    lags: dict[Key | str, dict[int, Point]] = {}
+    for row in rows.select(["group_id", "topic_id", "partition", "at_ms", "lag_inferred"]).to_pylist():
+        at, lag = row["at_ms"], row["lag_inferred"]
+        points = lags.setdefault(row["group_id"] if summed else key_of(row), {})
+        before = points.get(at, Point(at, None, is_part=False))
+        known_lags = [part for part in (before.lag, lag) if part is not None]
+        points[at] = Point(at, sum(known_lags) if known_lags else None, is_part=before.is_part or lag is None)
+    return lags
 
 
 def newest_of_groups(places: pa.Table) -> dict[str, int]:

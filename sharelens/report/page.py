@@ -23,6 +23,7 @@ from sharelens.report.findings import Anchors, findings, tiles
 from sharelens.report.gather import Gathered, trace_of
 from sharelens.report.model import Figure, Page, Section, Sheet
 from sharelens.report.orders import ROWS_SHOWN
+from sharelens.report.pictures import CountsPicture
 from sharelens.report.rendering import environment, script_digest, text_of
 from sharelens.report.streams import streams_sections
 from sharelens.report.unknowable import CANNOT_KNOW, CANNOT_KNOW_OF_STREAMS, NOT_THERE
@@ -217,7 +218,10 @@ def _unknown_lags(lags: Answer) -> Sequence[str]:
 
 
 def _event_sections(gathered: Gathered, line: _Commands, anchors: Anchors) -> Sequence[Section]:
-    answers, counts = gathered.answers, figures.delivery_counts(gathered)
+    answers, counts = (
+        gathered.answers,
+        figures.delivery_counts("delivery-counts", CountsPicture(records=gathered.pictures.outcomes)),
+    )
 
     def href(row: Row, field: str) -> str | None:
         offset = row[field] if field in RECORD_OFFSETS else None

@@ -176,12 +176,17 @@ def _drawn_keys(scope: Scope, evidence: Tables, ranked: Sequence[Key]) -> Sequen
     return [*drawn, *(key for key in remaining_keys if key in with_deliveries)][:MAPS]
 
 
+def count_shown(count: int) -> int:
+    """The delivery count as pictures show it, up to HIGHEST_COUNT."""
+    return min(max(count, 0), HIGHEST_COUNT)
+
+
 def outcomes_of(scope: Scope) -> dict[tuple[int, int], int]:
     """Settled offsets by (cell code, delivery count up to HIGHEST_COUNT), as `attempts` counts them."""
     sums: dict[tuple[int, int], int] = {}
     for rows in attempts_stream(scope):
         counts = counted("settled_records", rows).group_by(["outcome", "delivery_count"])
         for row in counts.aggregate([("records", "sum")]).to_pylist():
-            cell = CODES[row["outcome"]], min(max(row["delivery_count"], 0), HIGHEST_COUNT)
+            cell = CODES[row["outcome"]], count_shown(row["delivery_count"])
             sums[cell] = sums.get(cell, 0) + row["records_sum"]
     return sums

@@ -6,6 +6,7 @@ redelivered and dead-lettered records.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,16 +32,18 @@ from sharelens.questions.timelines.entries import (
 from sharelens.report.orders import STILL_FIRST
 from sharelens.report.ranking import GroupRanking
 from sharelens.tables.where import Span
+from state_model.columnar.keys import SHARE_PARTITION_KEY
 
 GROUPS_DRAWN = 3
 COLUMNS = 72
 ENTRIES_SHOWN = 40
+STALL_BEGAN, STALL_ENDED = "stall_began", "stall_ended"
 STALLS = "stalls"
 """The lane of intervals in which share partitions stood still; each other lane is an event."""
 FIRST, THEN = 0, 1
 WEIGHT_OF: Mapping[str, int] = {
     **dict.fromkeys(("deleted", "recreated", "reset", "start_offset_went_back", "group_deleted"), FIRST),
-    **dict.fromkeys(("stall_began", "stall_ended", GAP), FIRST),
+    **dict.fromkeys((STALL_BEGAN, STALL_ENDED, GAP), FIRST),
     **dict.fromkeys(("created", "first_seen", "member_joined", "member_left", "member_changed"), THEN),
     **dict.fromkeys(("archived", "dead_letters"), THEN),
 }
@@ -138,6 +141,11 @@ class TimelineReading:
                 add(reading, of_group)
 
 
+def timeline_of(group: str, rows: pa.Table, from_ms: int, to_ms: int) -> GroupTimeline:
+    """The timeline of a group from its TIMELINE rows, all of which are listed."""
+    return _Reading(Span(), from_ms, to_ms).of_rows(group, rows)
+
+
 def _of_group(rows: pa.Table, group: str) -> pa.Table:
     return rows.filter(pc.equal(rows.column("group_id"), group))
 
@@ -163,8 +171,8 @@ class _Reading:
         until = pc.fill_null(rows.column("until_ms"), self._from_ms + self._span_ms).to_numpy()
         np.add.at(self._still, self._columns(since), 1)
         np.add.at(self._still, self._columns(until) + 1, -1)
-        self._count("stall_began", int(self._inside(since).sum()))
-        self._count("stall_ended", int(self._inside(rows.column("until_ms").drop_null().to_numpy()).sum()))
+        self._count(STALL_BEGAN, int(self._inside(since).sum()))
+        self._count(STALL_ENDED, int(self._inside(rows.column("until_ms").drop_null().to_numpy()).sum()))
         self._stalls.add(rows.append_column("is_over", pc.is_valid(rows.column("until_ms")).cast(pa.int8())))
 
     def add_lives(self, rows: pa.Table) -> None:
@@ -189,12 +197,40 @@ class _Reading:
             (entry for entry in entries if is_in(self._span, entry["at_ms"])),
             key=lambda entry: (WEIGHT_OF.get(entry["event"], LEAST), -entry["at_ms"], -(entry["log_offset"] or 0)),
         )
-        return GroupTimeline(
-            group_id=group,
-            marks=sorted([*self._still_marks(), *self._marks()], key=lambda mark: (mark.lane, mark.column)),
-            entries=timeline_table(chosen[:ENTRIES_SHOWN], names, self._span).sort_by(ORDER),
-            counts=self._counts,
-        )
+        return self._with_marks(group, timeline_table(chosen[:ENTRIES_SHOWN], names, self._span).sort_by(ORDER))
+
+    def _with_marks(self, group: str, entries: pa.Table) -> GroupTimeline:
+        marks = sorted([*self._still_marks(), *self._marks()], key=lambda mark: (mark.lane, mark.column))
+        return GroupTimeline(group_id=group, marks=marks, entries=entries, counts=self._counts)
+
+    def of_rows(self, group: str, rows: pa.Table) -> GroupTimeline:
+        """The timeline of TIMELINE rows of the group, in the order of time."""
+        for event in rows.column("event").unique().to_pylist():
+            of_event = rows.filter(pc.equal(rows.column("event"), event))
+            if event in (STALL_BEGAN, STALL_ENDED):
+                self._count(event, of_event.num_rows)
+            else:
+                records = pc.fill_null(of_event.column("records"), 0).to_numpy()
+                self._mark(event, of_event.column("at_ms").to_numpy(), records)
+        self._add_still(rows.filter(pc.is_in(rows.column("event"), value_set=pa.array([STALL_BEGAN, STALL_ENDED]))))
+        return self._with_marks(group, rows)
+
+    def _add_still(self, rows: pa.Table) -> None:
+        """Stalls by their entries: one that ended has a beginning before, or began before the first row."""
+        begun: dict[tuple[Any, ...], list[int]] = {}
+        spans: list[tuple[int, int]] = []
+        for row in rows.select([*SHARE_PARTITION_KEY, "at_ms", "event"]).to_pylist():
+            key = tuple(row[name] for name in SHARE_PARTITION_KEY)
+            if row["event"] == STALL_BEGAN:
+                begun.setdefault(key, []).append(row["at_ms"])
+            else:
+                since = begun.get(key) or [self._from_ms]
+                spans.append((since.pop(), row["at_ms"]))
+        spans += [(since, self._from_ms + self._span_ms) for moments in begun.values() for since in moments]
+        if spans:
+            since_ms, until_ms = np.array(spans, np.int64).T
+            np.add.at(self._still, self._columns(since_ms), 1)
+            np.add.at(self._still, self._columns(until_ms) + 1, -1)
 
     def _entries_of(self, sums: MinuteSums) -> Iterable[Entry]:
         """The newest entries of sums, which are all counted and marked."""

@@ -44,18 +44,24 @@ class Time(click.ParamType[int | TimeOfDay]):
 
 
 class Duration(click.ParamType[int]):
-    """A length of time, in milliseconds. `bare_unit`: the unit of a number alone (None: refused)."""
+    """A length of time, in milliseconds. `bare_unit`: the unit of a number alone (None: refused).
+
+    `takes_auto`: the word `auto` is 0.
+    """
 
     name = "duration"
 
-    def __init__(self, bare_unit: str | None = None, *, least_ms: int = 1) -> None:
+    def __init__(self, bare_unit: str | None = None, *, least_ms: int = 1, takes_auto: bool = False) -> None:
         self.bare_unit = bare_unit
         self.least_ms = least_ms
+        self.takes_auto = takes_auto
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Milliseconds, at least `least_ms`; UsageError for anything else."""
         if isinstance(value, int):
             return value
+        if self.takes_auto and value == "auto":
+            return 0
         option = _option(param, "duration")
         duration_ms = parse_duration(str(value), option=option, bare_unit=self.bare_unit)
         if duration_ms < self.least_ms:

@@ -18,9 +18,15 @@ def workers() -> Iterator[Workers]:
 
 
 @pytest.fixture(scope="package")
-def site_of(workers: Workers) -> Callable[[Path], Client]:
+def drawers() -> Iterator[Workers]:
+    with Workers(timeout_s=60, most_bytes=4 << 30, processes=1) as processes:
+        yield processes
+
+
+@pytest.fixture(scope="package")
+def site_of(workers: Workers, drawers: Workers) -> Callable[[Path], Client]:
     def client(log_directory: Path) -> Client:
         session = Session({"--log-dir": [str(log_directory)]})
-        return Client(Site(workers=workers, session=session, source=session.place))
+        return Client(Site(workers=workers, drawers=drawers, session=session, source=session.place))
 
     return client

@@ -21,9 +21,9 @@ NAME = "gold.share_partition_state"
 
 
 @pytest.fixture(scope="module")
-def site(workers: Workers) -> Client:
+def site(workers: Workers, drawers: Workers) -> Client:
     session = Session({"--lake": [str(recorded_lake("dlq"))]})
-    return Client(Site(workers=workers, session=session, source=session.place))
+    return Client(Site(workers=workers, drawers=drawers, session=session, source=session.place))
 
 
 def cells(page: str) -> list[str]:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sharelens.parameters.times import time_step
 from sharelens.report.charts import (
     NARROW,
     WIDE,
@@ -20,7 +21,6 @@ from sharelens.report.charts import (
     lag_lines,
     ownership,
     state_map,
-    time_step,
 )
 from sharelens.report.raster import Picture, Window
 

@@ -49,7 +49,8 @@ def test_rebalances_and_states_are_tables() -> None:
     groups, *rebalances, _ = [sheet_rows(sheet) for sheet in section.sheets]
     assert {row["Group"] for row in groups} == {"app-plain", "app-wc"}
     assert {row["State"] for row in groups} == {"EMPTY"}
-    assert [len(rows) > 25 for rows in rebalances] == [True, False]
+    assert len(rebalances[0]) > len(rebalances[1]) > 0
+    assert sum(map(len, rebalances)) > 25
     assert section.sheets[1].command == "sharelens rebalances --group=app-wc"
     newest = rebalances[0][0]
     assert (newest["Group"], newest["Group epoch"], newest["Removed"].count(",")) == ("app-wc", "26", 0)
