@@ -27,8 +27,8 @@ from state_model.topics import STATE_TOPIC
 INTERVAL_S: Final = 0.5
 BUSY_S: Final = 0.5
 """Timeout of one checkpoint under load."""
-QUIET_S: Final = 10.0
-"""Timeout of the checkpoint after all members left: locks that time out still write."""
+QUIET_S: Final = 60.0
+"""Timeout of the checkpoint after all members left: locks that time out still write, and a broker may start again."""
 RETRY_S: Final = 0.05
 TIMEOUT_S: Final = 5.0
 EPOCHS_MAX: Final = 1_000
@@ -55,15 +55,19 @@ class Checkpoints:
         deadline_s = time.monotonic() + patience_s
         ends: dict[int, int] = {}
         answers: dict[SharePartitionKey, tuple[ReadAnswer, SummaryAnswer]] = {}
-        while True:
-            is_whole = False
+        is_whole = False
+        while not is_whole and time.monotonic() <= deadline_s:
             with suppress(UnreachableError):
                 is_whole = self._add_unchanged(ends, answers)
-            if is_whole or time.monotonic() > deadline_s:
-                break
+            if not is_whole:
+                time.sleep(RETRY_S)
+        while ends:
+            with suppress(UnreachableError):
+                self._write(name, ends, answers)
+                return
+            if time.monotonic() > deadline_s:
+                return
             time.sleep(RETRY_S)
-        if ends:
-            self._write(name, ends, answers)
 
     def _add_unchanged(self, ends: dict[int, int], answers: dict[SharePartitionKey, tuple[Any, Any]]) -> bool:
         """Add answers of unchanged state partitions; whether the checkpoint is complete. Raises UnreachableError."""
@@ -80,10 +84,8 @@ class Checkpoints:
         return bool(indexes) and all(index in ends for index in indexes.values())
 
     def _write(self, name: str, ends: Offsets, answers: _Answers) -> None:
-        try:
-            starts = self._coordinator.offsets(set(ends), EARLIEST)
-        except UnreachableError:
-            return
+        """Raises UnreachableError, and then writes nothing."""
+        starts = self._coordinator.offsets(set(ends), EARLIEST)
         line = checkpoint_line(
             self.taken_count,
             name,

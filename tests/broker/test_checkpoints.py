@@ -5,10 +5,10 @@ import json
 import pytest
 
 from sharelens.kafka_formats.messages.api_keys import ApiKey
-from sharelens.workloads.checkpoints import Checkpoints
+from sharelens.workloads.checkpoints import EARLIEST, Checkpoints, _Coordinator
 from sharelens.workloads.journal import JournalError
 from sharelens.workloads.load import Amount
-from sharelens.workloads.wire import ask
+from sharelens.workloads.wire import UnreachableError, ask
 from tests.broker.workload_runs import SETTINGS, checkpoints_of, compare_checkpoints, run_profiles
 from tests.depths import in_soak
 
@@ -54,6 +54,26 @@ def test_without_a_broker_no_checkpoint_is_written(tmp_path):
     checkpoints.take("quiet", patience_s=0.1)
     checkpoints.close()
     assert (checkpoints.taken_count, path.read_text()) == (0, "")
+
+
+def test_a_broker_that_is_away_while_a_checkpoint_is_written_costs_none(monkeypatch, tmp_path):
+    checkpoints = Checkpoints(tmp_path / "checkpoints.jsonl", "127.0.0.1:1", "t", ["g"])
+    key = ("g", "id", 0)
+    away = [True, True, False]
+
+    def offsets(_: object, indexes, timestamp):
+        if timestamp == EARLIEST and away.pop(0):
+            raise UnreachableError("away")
+        return dict.fromkeys(indexes, 7)
+
+    monkeypatch.setattr(_Coordinator, "share_partitions", lambda *_: {key: 3})
+    monkeypatch.setattr(_Coordinator, "answers", lambda _, keys: dict.fromkeys(keys, ()))
+    monkeypatch.setattr(_Coordinator, "offsets", offsets)
+    monkeypatch.setattr("sharelens.workloads.checkpoints.state_entry", lambda *_: {})
+    checkpoints.take("after", patience_s=30)
+    checkpoints.close()
+    (line,) = (tmp_path / "checkpoints.jsonl").read_text().splitlines()
+    assert (json.loads(line)["logEndOffsets"], away) == ({"3": 7}, [])
 
 
 def test_checkpoints_are_never_written_over(tmp_path):

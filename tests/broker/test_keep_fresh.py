@@ -176,6 +176,7 @@ def assert_that_of_directory(lake: Path, log_dir: Path, capsys: pytest.CaptureFi
     capsys.readouterr()
 
 
+@pytest.mark.soak
 def test_the_page_keeps_a_lake_fresh(broker: RunningBroker, tmp_path: Path) -> None:
     (line,) = next(block.commands for block in blocks(PAGE) if block.commands)
     words = shlex.split(line.replace("localhost:9092", broker.bootstrap).replace("./lake", str(tmp_path / "lake")))
@@ -275,6 +276,7 @@ def running_memory(keeper: Keeper) -> int:
     return int(keeper.metrics()["process_resident_memory_bytes",])
 
 
+@pytest.mark.soak
 def test_an_exporter_says_that_its_cluster_is_away_and_goes_on_when_it_is_back(
     broker: RunningBroker, tmp_path: Path
 ) -> None:

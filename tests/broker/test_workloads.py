@@ -21,6 +21,7 @@ from tests.broker.workload_runs import (
     run_profiles,
     told_state,
 )
+from tests.depths import in_soak
 
 pytestmark = pytest.mark.components
 
@@ -47,7 +48,7 @@ LIVES = {
 }
 
 
-@pytest.mark.parametrize("situation", LIVES)
+@pytest.mark.parametrize("situation", ["disturbed", "crashing", *in_soak("undisturbed")])
 def test_no_profile_sees_what_the_broker_must_not_do_and_the_logs_say_the_same(situation, tmp_path):
     log_dir = tmp_path / "log"
     with Supervised(log_dir, LIVES[situation]) as supervised:

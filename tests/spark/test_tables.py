@@ -145,6 +145,7 @@ def answers(lake: Path, capsys: pytest.CaptureFixture[str]) -> list[object]:
     return documents
 
 
+@pytest.mark.soak
 def test_runs_and_questions_go_on_over_tables_that_spark_compacted(
     spark: SparkSession, two_run_lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

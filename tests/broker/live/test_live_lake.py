@@ -86,6 +86,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_next_one(broker, tmp_path, caps
     assert differences(content(lake, state), content(copied, state)) == []
 
 
+@pytest.mark.soak
 def test_a_run_fetches_about_as_many_bytes_as_it_may_and_the_next_one_goes_on(broker, tmp_path, capsys):
     live, copied = tmp_path / "live", tmp_path / "copied"
     of_cluster = ("--bootstrap-server", broker.bootstrap, "--user-topics", "all", "--max-bytes", "1")
@@ -108,6 +109,7 @@ def test_a_run_names_groups_that_the_cluster_hides(broker, tmp_path, capsys, mon
     assert capsys.readouterr().err.count("which the cluster does not list") == 1
 
 
+@pytest.mark.soak
 def test_a_run_names_topics_that_the_cluster_hides_but_not_those_that_were_deleted(
     broker, tmp_path, capsys, monkeypatch
 ):

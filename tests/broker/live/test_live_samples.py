@@ -143,6 +143,7 @@ def test_aborted_records_wait_for_a_group_that_reads_uncommitted_ones(broker, tm
         produce(broker, topic, ["behind"])
 
 
+@pytest.mark.soak
 def test_a_lake_has_the_ages_that_the_cluster_gives_and_reads_each_batch_once(
     broker, groups, transactional, tmp_path, capsys
 ):

@@ -144,6 +144,7 @@ def size(broker: RunningBroker) -> int:
     return sum(path.stat().st_size for path in broker.log_dir.glob(f"{OFFSETS_TOPIC}-*/*.log"))
 
 
+@pytest.mark.soak
 def test_a_compacted_coordinators_log_is_read_while_it_is_compacted(tmp_path, capsys):
     broker = running.start(tmp_path / "log", **COMPACTED)
     lake, late, topic = tmp_path / "lake", tmp_path / "late", new_topic(broker)

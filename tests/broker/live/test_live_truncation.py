@@ -70,6 +70,7 @@ def test_a_lake_follows_logs_that_lost_their_tails(restart, tmp_path, capsys):
     assert_same_as_directory(lake, broker, capsys)
 
 
+@pytest.mark.soak
 def test_a_directory_that_is_read_again_is_followed_in_the_same_way(restart, tmp_path, capsys):
     broker, lake = restart(), tmp_path / "lake"
     group, topic = new_share_group(broker), filled(broker)
@@ -84,6 +85,7 @@ def test_a_directory_that_is_read_again_is_followed_in_the_same_way(restart, tmp
     assert_same_as_directory(lake, broker, capsys)
 
 
+@pytest.mark.soak
 def test_leader_epochs_without_a_truncation_supersede_nothing(restart, tmp_path, capsys):
     broker, lake = restart(), tmp_path / "lake"
     group, topic = new_share_group(broker), filled(broker)

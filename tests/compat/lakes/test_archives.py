@@ -71,6 +71,7 @@ def test_questions_take_an_archive(command: str, tmp_path: Path, capsys: pytest.
     assert json.loads(as_directory) == answers[0]
 
 
+@pytest.mark.soak
 def test_a_run_and_the_next_one_take_an_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     archive = pack(dataset("dlq") / "logs", tmp_path / "log.tar.zst")
     for expected in (1, None):

@@ -29,6 +29,7 @@ def test_the_code_of_the_page_runs(spark: "SparkSession") -> None:
     assert 0 < names["then"].count() <= names["states"].count()
 
 
+@pytest.mark.soak
 def test_the_incident_is_told_over_spark_connect(remote: str, monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = nbformat.read(DOCS / "notebooks" / "incident.ipynb", as_version=4)
     monkeypatch.setenv("SPARK_REMOTE", remote)

@@ -29,6 +29,7 @@ def test_a_jvm_that_starts_is_ended(after_s: float, tmp_path: Path) -> None:
     assert interrupted(run, moment, **ON_SPARK) == (130, ["sharelens: interrupted"])
 
 
+@pytest.mark.soak
 def test_an_interrupted_run_on_spark_is_one_line_and_the_next_one_goes_on(tmp_path: Path) -> None:
     lake, logs = tmp_path / "lake", dataset(LOG) / "logs"
     run = ["run", "--lake", str(lake), "--log-dir", str(logs)]

@@ -191,6 +191,7 @@ def test_measure_before_replay_leaves_no_record_out(logs: Path, tmp_path: Path) 
     assert_same(lake, tmp_path / "whole")
 
 
+@pytest.mark.soak
 def test_settings_of_a_lake_with_several_clusters_need_the_cluster(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     for cluster_id in ("one", "two"):

@@ -134,6 +134,7 @@ def test_any_cut_of_a_log_in_any_steps_measures_what_one_run_measures(
         assert_same(root / "parts", root / "at-once")
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_what_a_start_offset_had_passed_is_open_again_when_the_next_life_tells_none(tmp_path: Path) -> None:
     first, second = [(8, 9, 0, 2), (20, 26, 2, 2)], [(17, 21, 0, 3)]

@@ -125,6 +125,7 @@ def test_a_named_version_is_opened_once_while_the_lock_is_held(process: Process,
     assert len(opened) == before + 2, "others may have replaced a version that nobody published"
 
 
+@pytest.mark.soak
 def test_a_process_knows_of_each_table_what_delta_rs_reads(process: Process) -> None:
     for _ in range(3):
         process.run()
@@ -141,6 +142,7 @@ def test_a_process_knows_of_each_table_what_delta_rs_reads(process: Process) -> 
             }
 
 
+@pytest.mark.soak
 def test_a_lake_that_another_object_wrote_is_opened_again(process: Process) -> None:
     process.run()
     before = process.lake.handle("bronze.log_record")

@@ -35,6 +35,7 @@ def test_another_delivery_count_limit_gives_the_rows_of_the_command(limit, input
     compare(listed, what_if.other_outcomes, limit, *FULL_PLACE_KEY, "life_log_offset", "first_offset")
 
 
+@pytest.mark.soak
 def test_another_lock_duration_gives_the_rows_of_the_command(inputs) -> None:
     rows = frames.what_if_lock_duration(inputs["history"], inputs["deliveries"], 5_000, headers=inputs["headers"])
     compare(rows, what_if.other_lock_duration, 5_000, *FULL_PLACE_KEY, "figure")

@@ -85,6 +85,7 @@ def test_no_lake_is_said_to_be_none(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "is not a directory" in capsys.readouterr().err
 
 
+@pytest.mark.soak
 def test_a_check_needs_no_network_no_home_and_sends_nothing(lake: Path, tmp_path: Path) -> None:
     script = (
         "import socket, sys\n"

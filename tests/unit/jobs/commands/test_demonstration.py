@@ -42,6 +42,7 @@ def test_the_demo_tells_the_whole_story(
     assert "\x1b" not in out + err
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("without_spark")
 def test_what_is_to_stay_stays_and_its_commands_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -27,6 +27,7 @@ def test_ingest_alone_takes_the_headers_of_topics_that_its_own_records_speak_of(
     assert result.sort_by(order).equals(expected.sort_by(order))
 
 
+@pytest.mark.soak
 def test_stages_one_by_one_make_the_lake_of_one_run(tmp_path: Path) -> None:
     logs = dataset("timeouts") / "logs"
     for until_ms in (HALFWAY_MS, None):

@@ -177,6 +177,7 @@ def created_again(folder: Path, story: list[dict[str, Any]]) -> Path:
     return write_log_directory(folder, story, state_topic_id=OTHER_STATE_TOPIC_ID)
 
 
+@pytest.mark.soak
 def test_share_partitions_of_an_earlier_state_topic_alone_have_no_rows(tmp_path: Path) -> None:
     story = [snapshot(group, at_ms=LATER_MS) for group in ("g", "new")]
     again = created_again(tmp_path / "again", story)
@@ -186,6 +187,7 @@ def test_share_partitions_of_an_earlier_state_topic_alone_have_no_rows(tmp_path:
     assert_same(tmp_path / "lake", tmp_path / "whole")
 
 
+@pytest.mark.soak
 def test_a_state_topic_that_is_the_newest_from_a_later_run_on_is_measured_whole(tmp_path: Path) -> None:
     story = [snapshot(group, at_ms=START_MS - 9) for group in ("early", "g")]
     make_lake(shutil.copytree(earlier(), tmp_path / "lake"), created_again(tmp_path / "first", story))

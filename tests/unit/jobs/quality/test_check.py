@@ -227,6 +227,7 @@ def test_old_evidence_warns_blocks_where_asked_and_is_not_looked_at_where_skippe
     assert (broken(skipped), skipped.closed) == (set(), ())
 
 
+@pytest.mark.soak
 def test_data_docs_are_written_for_their_owner_alone_and_reach_for_no_network(lake: Path, tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     a_record_twice(lake)

@@ -30,6 +30,7 @@ def imported_for(kind: str) -> set[str]:
     return {"jobs.run", "sharelens.kafka_log.reader"} & set(done.stdout.split())
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_workers_that_plan_a_data_source_inherit_no_stages() -> None:
     pytest.importorskip("pyspark")

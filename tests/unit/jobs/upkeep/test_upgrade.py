@@ -190,6 +190,7 @@ def test_what_retention_has_cut_stays_as_it_is(tmp_path: Path) -> None:
     assert not differences(after, before)
 
 
+@pytest.mark.soak
 def test_renamed_columns_keep_the_rows_that_retention_has_cut_the_evidence_of(tmp_path: Path) -> None:
     lake, hour = tmp_path / "lake", 3_600_000
     story = [snapshot()]

@@ -104,6 +104,7 @@ def test_an_evidence_folder_judges_dead_letters_as_dlq_does(folder: Path, tmp_pa
     assert main(["verify", str(out), *logs(), "--output", "json"]) == 0
 
 
+@pytest.mark.soak
 def test_the_commands_of_an_overview_carry_the_settings(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--settings", str(folder), "--broker-config", str(folder / "broker.properties")]
     assert main(["overview", *logs(), *options, "--output", "json"]) == 0

@@ -31,6 +31,7 @@ def logs(name: str = "basic") -> str:
     return str(dataset(name) / "logs")
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_severities_have_colours_unless_somebody_says_no(monkeypatch: pytest.MonkeyPatch) -> None:
     words = ["overview", "--log-dir", logs(), "--now", LATER]

@@ -81,6 +81,7 @@ def test_states_and_histories_stop_at_the_windows_ends(logs: Path, tmp_path: Pat
     assert (extent["window_records"], extent["group_records"]) == (3, 2)
 
 
+@pytest.mark.soak
 def test_a_lake_and_a_log_that_grew_behind_the_window_give_the_same_bytes(tmp_path: Path) -> None:
     logs = log_directory(tmp_path / "logs")
     write_metadata(logs, SETTINGS[:4])

@@ -51,7 +51,7 @@ def with_interval(records, seed):
     return simulated(replace(SMALL, snapshot_update_records=records), seed)
 
 
-@pytest.mark.parametrize("seed", seeds(3))
+@pytest.mark.parametrize("seed", seeds(2))
 def test_another_snapshot_interval_gives_the_records_of_a_simulation_that_had_it(seed, capsys):
     pair = INTERVALS[seed % len(INTERVALS)]
     logs = {records: ("--log-dir", with_interval(records, seed)) for records in pair}
@@ -103,7 +103,7 @@ LIMITS = ((5, 3), (10, 2), (4, 2), (6, 5))
 """Delivery count limits of two simulations."""
 
 
-@pytest.mark.parametrize("seed", seeds(4))
+@pytest.mark.parametrize("seed", seeds(2))
 def test_another_delivery_count_limit_gives_the_outcomes_of_a_simulation_that_had_it(seed, tmp_path, capsys):
     pair = LIMITS[seed % len(LIMITS)]
     evidence = {
