@@ -4,6 +4,7 @@ import asyncio
 import multiprocessing
 import resource
 import signal
+import sys
 from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
@@ -71,7 +72,7 @@ class Workers:
 
     async def _scheduled(self, pool: ProcessPool, function: Callable[..., T], arguments: tuple[object, ...]) -> T:
         try:
-            future = pool.schedule(function, args=arguments, timeout=self._timeout_s)
+            future = pool.schedule(_answer, args=(function, *arguments), timeout=self._timeout_s)
         except RuntimeError as error:  # a pool that is broken says so in its own words
             raise BrokenProcessPool(str(error)) from error
         return await asyncio.wrap_future(future)
@@ -87,6 +88,15 @@ class Workers:
 def _end(pool: ProcessPool) -> None:
     pool.stop()  # type: ignore[no-untyped-call]
     pool.join()
+
+
+def _answer(function: Callable[..., T], *arguments: object) -> T:
+    """What the function returns; the memory that it no longer needs goes back to the system."""
+    try:
+        return function(*arguments)
+    finally:
+        if "pyarrow" in sys.modules:
+            sys.modules["pyarrow"].default_memory_pool().release_unused()
 
 
 def _begin(most_bytes: int) -> None:

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from sharelens.evidence.as_of import LogPrefix
 from sharelens.measures import lag as measure
 from sharelens.measures.inputs import topic_ends
-from sharelens.measures.lag_over_time import Arrivals
+from sharelens.measures.lag_over_time import HISTORY_COLUMNS, Arrivals, RowsAtMoments
 from sharelens.measures.lag_over_time import lag_over_time as over_time
 from sharelens.measures.schemas import LAG, LAG_OVER_TIME
-from sharelens.measures.topics.extents import BATCH_COLUMNS
+from sharelens.measures.topics.extents import BATCH_COLUMNS, TopicPartition
 from sharelens.measures.topics.file_ends import (
     EndOffsets,
     with_end_offsets,
@@ -43,8 +43,9 @@ from sharelens.tables.measure_inputs import EvidenceInputs
 from sharelens.tables.misplaced import misplaced_places
 from sharelens.tables.port import HISTORY, RunningCluster, Tables
 from sharelens.tables.reading import read, read_states, read_topic_batches
-from sharelens.tables.where import Order, Where
+from sharelens.tables.where import Keys, Order, Where
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY, SHARE_PARTITION_ORDER
+from state_model.columnar.schemas import SHARE_PARTITION_HISTORY
 from state_model.errors import UsageError
 
 MOST_ROWS = 5_000_000
@@ -139,21 +140,21 @@ def lag_over_time(
         UsageError: nothing bears the names that were typed, or the moments are too many.
     """
     keys = resolve(evidence, key_filter)
-    history = read(evidence, HISTORY, where=Where(keys=keys), order=Order.LOG)
-    if history.num_rows == 0:
+    moments = _moments(evidence, every_ms, from_ms, to_ms)
+    history, places, begins = _at_moments(evidence, keys, moments)
+    if places.num_rows == 0:
         ensure_known(evidence, key_filter, keys)
-    misplaced = misplaced_places(evidence, keys, history)
+    misplaced = misplaced_places(evidence, keys, places)
     history = without_places(history, misplaced)
     names = evidence.names(history.column("topic_id").unique().to_pylist())
-    moments = _moments(evidence, every_ms, from_ms, to_ms)
-    share_partitions = history.group_by(SHARE_PARTITION_KEY).aggregate([]).num_rows
+    share_partitions = places.group_by(SHARE_PARTITION_KEY).aggregate([]).num_rows
     if len(moments) * share_partitions > MOST_ROWS:
         raise UsageError(
             f"--every: {len(moments)} moments of {share_partitions} share partitions are more than {MOST_ROWS} rows; "
             "give a longer --every, a narrower --from and --to, or --group"
         )
     arrivals = Arrivals(moments)
-    for batches in read_topic_batches(evidence, measure.begins_of(history)):
+    for batches in read_topic_batches(evidence, begins):
         arrivals.take(batches.select(BATCH_COLUMNS))
     table = over_time(history, arrivals, moments, names)
     table = table.add_column(0, "cluster_id", constant(evidence.cluster_id, table.num_rows, pa.string()))
@@ -164,6 +165,27 @@ def lag_over_time(
         warnings=tuple(misplaced_warnings(misplaced, names)),
         none="no live share partition at any of the moments",
     )
+
+
+def _at_moments(
+    evidence: Tables, keys: Keys, moments: npt.NDArray[np.int64]
+) -> tuple[pa.Table, pa.Table, dict[TopicPartition, int]]:
+    """The history's rows that are valid at the moments, all its places, and where its user partitions begin.
+
+    The places have PLACE_KEY and the newest log_time_ms.
+    """
+    rows, begins = RowsAtMoments(moments), dict[TopicPartition, int]()
+    empty = SHARE_PARTITION_HISTORY.empty_table().select(HISTORY_COLUMNS)
+    rows.add(empty)
+    places = [empty.select([*PLACE_KEY, "log_time_ms"])]
+    for history in evidence.scan(HISTORY, HISTORY_COLUMNS, Where(keys=keys), Order.LOG):
+        rows.add(history.select(HISTORY_COLUMNS))
+        newest = history.group_by(PLACE_KEY).aggregate([("log_time_ms", "max")])
+        places.append(newest.rename_columns([*PLACE_KEY, "log_time_ms"]).cast(places[0].schema))
+        for place, begin in measure.begins_of(history).items():
+            begins[place] = min(begin, begins.get(place, begin))
+    newest = pa.concat_tables(places).group_by(PLACE_KEY).aggregate([("log_time_ms", "max")])
+    return rows.table(), newest.rename_columns([*PLACE_KEY, "log_time_ms"]), begins
 
 
 def _moments(evidence: Tables, every_ms: int, from_ms: int | None, to_ms: int | None) -> npt.NDArray[np.int64]:
