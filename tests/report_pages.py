@@ -10,7 +10,7 @@ import vl_convert
 from sharelens.measures.settings.over_time import GroupSettings
 from sharelens.report import charts
 from sharelens.report.gather import Gathered, ReportQuestion, gather
-from sharelens.report.model import Sheet
+from sharelens.report.model import Drawn, Sheet
 from sharelens.report.page import build, render
 from sharelens.source.request import Source
 from sharelens.tables import opening
@@ -47,7 +47,7 @@ def sheet_rows(sheet: Sheet) -> list[dict[str, str]]:
 
 def leave_out_charts(patch: pytest.MonkeyPatch) -> None:
     """Pages get no charts, which take half of their time."""
-    patch.setattr(charts, "drawn", lambda *_: charts.Drawn(wide="<svg/>", narrow="<svg/>"))
+    patch.setattr(charts, "drawn", lambda *_: Drawn(wide="<svg/>", narrow="<svg/>"))
 
 
 def leave_charts_undrawn(patch: pytest.MonkeyPatch) -> None:

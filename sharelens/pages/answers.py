@@ -159,7 +159,7 @@ def _page(question: str, answer: Answer | Report | Stream, cut: _Cut, remarks: i
         sheets = [
             sheet
             for title, each in answer.parts.items()
-            for sheet in _sheets(f"{question}-{title}", each, cut, title.replace("_", " ").capitalize())
+            for sheet in _sheets(each, cut, title.replace("_", " ").capitalize())
         ]
         lines = (answer.summary or "").splitlines()
         return PageAnswer(
@@ -172,7 +172,7 @@ def _page(question: str, answer: Answer | Report | Stream, cut: _Cut, remarks: i
     has_all_rows = not has_more and answer.row_count == answer.table.num_rows
     return PageAnswer(
         picture=picture_of(question, answer.table) if has_all_rows else None,
-        sheets=_sheets(question, answer, cut, cut.title or question_of(question).summary.rstrip(".")),
+        sheets=_sheets(answer, cut, cut.title or question_of(question).summary.rstrip(".")),
         summary=(*(["There are more rows."] if has_more else []), *(answer.summary or "").splitlines()),
         remarks=(*lines_of_stderr, *answer.warnings),
     )
@@ -193,7 +193,8 @@ def first_rows(stream: Stream, limit: int) -> tuple[Answer, bool]:
     return replace(answer, table=answer.table.slice(0, limit)), answer.table.num_rows > limit
 
 
-def _sheets(name: str, answer: Answer, cut: _Cut, caption: str) -> list[Sheet]:
+def _sheets(answer: Answer, cut: _Cut, caption: str) -> list[Sheet]:
+    name = f"{cut.title} {caption}".strip().lower().replace(" ", "-")  # titles are those of one part of a page each
     return answer_sheets(answer, name=name, caption=caption, row_limit=cut.rows, without=cut.without, href=href)
 
 

@@ -23,23 +23,16 @@ HEADINGS_OF: Mapping[str, Sequence[str]] = {
     "offset": ("RECORD-OFFSET",),
 }
 """By the parameter that a page sets the headings of columns that have its value alone."""
-MENU: Mapping[str, str] = {
-    "/": "Overview",
-    "/groups": "Groups",
-    "/dead-letters": "Dead letters",
-    "/audit": "Audit",
-    "/evidence": "Evidence",
-    "/tables": "Tables",
-    "/ask": "All questions",
+MENU: Mapping[str, tuple[str, str]] = {
+    "/": ("Overview", "overview"),
+    "/groups": ("Groups", "groups"),
+    "/dead-letters": ("Dead letters", "dlq"),
+    "/audit": ("Audit", "audit"),
+    "/evidence": ("Evidence", "status"),
+    "/tables": ("Tables", ""),
+    "/ask": ("All questions", ""),
 }
-ALONE: Mapping[str, str] = {
-    "/": "overview",
-    "/groups": "groups",
-    "/dead-letters": "dlq",
-    "/audit": "audit",
-    "/evidence": "status",
-}
-"""Pages of one question, which take all of its parameters."""
+"""Address -> title, and the question of a page that shows one alone and takes all of its parameters."""
 REFRESHED = frozenset({"/", "/groups"})
 
 

@@ -1,7 +1,6 @@
 """Renders pages. Names reach them as text alone: the templates escape all."""
 
 import hashlib
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,7 +14,7 @@ from sharelens.pages.composed import MENU
 from sharelens.pages.forms import Field
 from sharelens.pages.state_maps import StateMap
 from sharelens.report import colours, rendering
-from sharelens.report.model import Figure, Sheet
+from sharelens.report.model import Figure
 from sharelens.report.rendering import environment, script_digest, text_of
 
 PACKAGE, PAGE = "sharelens.pages", "view.html.j2"
@@ -88,7 +87,6 @@ class View:
 
 def render(view: View) -> str:
     """The HTML of a page."""
-    view = replace(view, sections=_with_names(view.sections))
     return (
         _environment()
         .get_template(PAGE)
@@ -101,22 +99,6 @@ def render(view: View) -> str:
             lines=list(zip(colours.LINES, colours.DASHES, strict=True)),
         )
     )
-
-
-def _with_names(sections: Sequence[Shown]) -> list[Shown]:
-    """The sections with a name of its own for each table: several of a page may answer the same question."""
-    counts: Counter[str] = Counter()
-
-    def named(sheet: Sheet) -> Sheet:
-        counts[sheet.name] += 1
-        return sheet if counts[sheet.name] == 1 else replace(sheet, name=f"{sheet.name}-{counts[sheet.name]}")
-
-    return [
-        replace(section, answer=replace(section.answer, sheets=[named(sheet) for sheet in section.answer.sheets]))
-        if section.answer
-        else section
-        for section in sections
-    ]
 
 
 def saved(view: View, rows: str) -> View:

@@ -21,7 +21,7 @@ from sharelens.output.wording import name
 from sharelens.pages import composed
 from sharelens.pages.address import Address, Options, Session, names_of, options_of
 from sharelens.pages.answers import PageAnswer, PageError, document, page_answer, rows
-from sharelens.pages.composed import ALONE, Plan, Section
+from sharelens.pages.composed import MENU, Plan, Section
 from sharelens.pages.forms import fields
 from sharelens.pages.html import Shown, View, render, saved, static
 from sharelens.pages.searching import Search
@@ -110,8 +110,9 @@ class Site:
                 return await self._tables(*names[1:])
             case ("before", group, moment):
                 return await self._together(composed.before_page(group, moment))
-            case () | (_,) if (page := "/" + "".join(names)) in ALONE:
-                view = await self._alone(Address(ALONE[page], options), page, composed.MENU[page])
+            case () | (_,) if (page := "/" + "".join(names)) in MENU:
+                title, question = MENU[page]
+                view = await self._alone(Address(question, options), page, title)
                 return replace(view, refresh_s=self._refresh_s if page in composed.REFRESHED else 0)
         return self._message("No such page", "the menu has all pages", 404)
 

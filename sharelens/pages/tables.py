@@ -62,11 +62,11 @@ def _query(table: str) -> str:
 
 
 def _page(part: TablePart, answer: Answer) -> PageAnswer:
-    name = part.title.lower().replace(" ", "-")
-    limit = int(answer.table.num_rows)
-    return PageAnswer(
-        sheets=answer_sheets(answer, name=name, caption=part.title, row_limit=limit, href=None if part.table else _href)
-    )
+    sheets = answer_sheets(
+        answer, name=part.title.lower().replace(" ", "-"), caption=part.title, row_limit=answer.table.num_rows,
+        href=None if part.table else _href,
+    )  # fmt: skip
+    return PageAnswer(sheets=sheets)
 
 
 def _href(row: Row, field: str) -> str | None:

@@ -91,8 +91,7 @@ def band(name_: str, picture: TimelinePicture) -> Figure:
     return Figure(
         name=name_,
         caption=f"{name(timeline.group_id)}: what happened",
-        wide=drawn.wide,
-        narrow=drawn.narrow,
+        drawing=drawn,
         text=f"Entries of the timeline: {totals}. A mark stands for all entries of one kind within "
         f"{lasted(max(1, (picture.to_ms - picture.from_ms) // COLUMNS))}; a larger one for more of them.",
     )

@@ -11,6 +11,7 @@ from altair.utils.schemapi import debug_mode
 
 from sharelens.parameters.times import DAY_MS, MINUTE_MS, SECOND_MS, time_step
 from sharelens.report import colours
+from sharelens.report.model import Drawn
 from sharelens.report.raster import Picture
 
 WIDE, NARROW = 900, 330
@@ -34,14 +35,6 @@ class Size:
     def narrow(self) -> bool:
         """For phones."""
         return self.width < WIDE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
-    """One chart in its two sizes."""
-
-    wide: str
-    narrow: str
 
 
 def drawn(name: str, height: int, chart: Callable[[Size], Chart], data: Mapping[str, Rows]) -> Drawn:

@@ -1,7 +1,8 @@
 """Pictures of answers as SVG."""
 
+from sharelens.report.lag_lines import LagPicture
 from sharelens.report.model import Figure
-from sharelens.report.pictures import CountsPicture, LagPicture, Picture
+from sharelens.report.pictures import CountsPicture, Picture
 
 
 def figure(name: str, picture: Picture) -> Figure | None:

@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from sharelens.measures.ranges.steps import Ints
-from sharelens.output.wording import counted, moment, name, number, offsets, place, short
+from sharelens.output.wording import counted, moment, name, number, offsets, place
 from sharelens.parameters.times import lasted
 from sharelens.questions.answers.share_partitions import Key, Row, rows_of_keys
 from sharelens.report import charts, raster
 from sharelens.report.gather import Gathered
-from sharelens.report.lag_lines import Point
+from sharelens.report.lag_lines import LagPicture, Point
 from sharelens.report.maps import Drawn
 from sharelens.report.model import Figure
-from sharelens.report.pictures import CountsPicture, LagPicture
+from sharelens.report.pictures import CountsPicture
 from sharelens.report.raster import ACKNOWLEDGED, ARCHIVED, Picture, Rectangle, Window
 from sharelens.report.reading import HIGHEST_COUNT
 
@@ -89,8 +89,7 @@ def _map(name_: str, title: str, window: Window, pin: Row | None, drawn: Drawn, 
     return Figure(
         name=name_,
         caption=title,
-        wide=chart.wide,
-        narrow=chart.narrow,
+        drawing=chart,
         text=f"Offsets {offsets(window.low, window.high - 1)} from {moment(window.from_ms)} to {moment(window.to_ms)} "
         f"UTC. A row is {a_row}, a column one moment every {lasted(max(1, round(picture.column_ms)))}.",
         key=_map_key(picture, has_end=bool((ends >= 0).any())),
@@ -120,25 +119,6 @@ def _map_key(picture: Picture, *, has_end: bool) -> Sequence[tuple[str, str]]:
     )
 
 
-def lag_figure(gathered: Gathered) -> Figure | None:
-    """Lag over time; None where no lag is known at any moment."""
-    lag_lines, times = gathered.pictures.lag_lines, gathered.times
-    if not lag_lines.lines:
-        return None
-    of_what = "each share group, summed over its share partitions" if lag_lines.summed else "the worst share partitions"
-    remainder_text = f" {counted(lag_lines.left_out, 'line')} more not drawn." if lag_lines.left_out else ""
-    return lag_chart(
-        "lag-chart",
-        LagPicture(
-            lines=[(_line_label(gathered, line), points) for line, points in lag_lines.lines],
-            from_ms=times.from_ms,
-            to_ms=times.to_ms,
-            text=f"Lag of {of_what}. The end offsets of the past are inferred from the batches' timestamps."
-            f"{remainder_text}",
-        ),
-    )
-
-
 def lag_chart(name_: str, picture: LagPicture) -> Figure:
     """Lag over time."""
     labels = [label for label, _ in picture.lines]
@@ -154,8 +134,7 @@ def lag_chart(name_: str, picture: LagPicture) -> Figure:
     return Figure(
         name=name_,
         caption="Lag over time",
-        wide=drawn.wide,
-        narrow=drawn.narrow,
+        drawing=drawn,
         text=f"{picture.text}{PARTS if has_parts else ''}",
         key=tuple((f"line-{place_}", label) for place_, label in enumerate(labels)),
     )
@@ -170,13 +149,6 @@ def _stretches(label: str, points: Sequence[Point]) -> Iterator[Row]:
         if following.is_part != point.is_part:
             yield row | {"x": following.at_ms, "stretch": f"{label} {stretch}"}
             stretch += 1
-
-
-def _line_label(gathered: Gathered, line: Key | str) -> str:
-    if isinstance(line, str):
-        return short(line)
-    group, topic_id, partition = line
-    return f"{short(group)} · {short(place(gathered.signs.names.get(topic_id), topic_id, partition))}"
 
 
 def delivery_counts(name_: str, picture: CountsPicture) -> Figure | None:
@@ -204,8 +176,7 @@ def delivery_counts(name_: str, picture: CountsPicture) -> Figure | None:
     return Figure(
         name=name_,
         caption="Delivery counts",
-        wide=drawn.wide,
-        narrow=drawn.narrow,
+        drawing=drawn,
         text="Acknowledged and archived records by their delivery count, as in the output of sharelens attempts. "
         "1 is a record that went well the first time; a record that came again in another life counts again.",
         key=tuple((f"cell-{code}", kind) for kind, code in OUTCOMES.items()),

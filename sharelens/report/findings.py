@@ -19,32 +19,15 @@ MOST_OF_A_KIND = 4
 Anchors = Mapping[tuple[Key, int], str]
 """Where on the page the trace of a record stands."""
 WEIGHTS = {questions.ERROR: Weight.WRONG, questions.WARNING: Weight.WATCH, questions.INFO: Weight.NOTE}
-SECTIONS: Mapping[str, str] = {
-    "stuck": "#stalls",
-    "no_members": "#groups",
-    "not_started": "#groups",
-    "lag_growing": "#groups",
-    "initialising_stuck": "#groups",
-    "unassigned": "#groups",
-    "epoch_loop": "#groups",
-    "window_filling": "#stalls",
-    "retention_near": "#stalls",
-    "records_skipped": "#lives",
-    "state_deleted": "#lives",
-    "limit_burst": "#poison",
-    "dead_letters_missing": "#dead-letters",
-    "records_archived": "#poison",
-    "redelivery_burst": "#redelivered",
-    "deleted_and_created": "#lives",
-    "start_offset_reset": "#lives",
-    "audit_error": "#audit",
-    "audit_warning": "#audit",
-    "evidence_gap": "#evidence",
-    "no_state_log": "#evidence",
-    "state_log_partial": "#evidence",
-    "state_log_unreadable": "#evidence",
+SECTION_OF: Mapping[str, str] = {
+    "stalled": "stalls",
+    "trace": "stalls",
+    "dlq": "dead-letters",
+    "life": "lives",
+    "status": "evidence",
+    **dict.fromkeys(("lag", "groups", "describe", "rebalances", "cost"), "groups"),
 }
-"""The part of the page about each kind; the others have none, and those about streams groups have one of their own."""
+"""The part of the page with what a question answers, where its name is another one."""
 
 
 def findings(gathered: Gathered, anchors: Anchors, command: questions.Command) -> Sequence[Finding]:
@@ -79,8 +62,8 @@ def _finding(row: questions.Finding, gathered: Gathered, anchors: Anchors, comma
     )
 
 
-def _section(row: questions.Finding) -> str | None:
-    return f"#{STREAMS}" if row.group_type == STREAMS else SECTIONS.get(row.kind)
+def _section(row: questions.Finding) -> str:
+    return f"#{STREAMS if row.group_type == STREAMS else SECTION_OF.get(row.question, row.question)}"
 
 
 def tiles(gathered: Gathered) -> Sequence[Tile]:

@@ -39,7 +39,7 @@ from sharelens.questions.timelines.timeline import up_to_cut
 from sharelens.questions.traces import trace
 from sharelens.report import orders
 from sharelens.report.evidence import with_traces
-from sharelens.report.lag_lines import LagLines
+from sharelens.report.lag_lines import LagPicture
 from sharelens.report.maps import Drawn
 from sharelens.report.ranking import GroupRanking, group_ranking, share_partition_ranking
 from sharelens.report.reading import Reading, outcomes_of
@@ -104,7 +104,7 @@ class Pictures:
     """What charts are drawn from. `pins`: the first stall of each share partition; `outcomes`: see `outcomes_of`."""
 
     timelines: Sequence[GroupTimeline]
-    lag_lines: LagLines
+    lag: LagPicture | None
     maps: Sequence[Drawn]
     pins: pa.Table
     outcomes: Mapping[tuple[int, int], int]
@@ -188,7 +188,7 @@ def gather(evidence: Tables, question: ReportQuestion) -> Gathered:
         answers=answers,
         pictures=Pictures(
             timelines=reading.timelines(records, events, read_signs.names),
-            lag_lines=read.lag.lines(evidence, read_signs.names, ranking),
+            lag=read.lag.picture(evidence, read_signs.names, ranking),
             maps=read.drawn,
             pins=pins,
             outcomes=outcomes_of(scoped),

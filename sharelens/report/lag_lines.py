@@ -1,6 +1,6 @@
 """Lag over time for a chart: one line for each group, or for the worst share partitions where there are many."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from sharelens.measures.lag import begins_of
 from sharelens.measures.lag_over_time import HISTORY_COLUMNS, Arrivals, RowsAtMoments, lag_over_time
 from sharelens.measures.ranges.steps import Ints
 from sharelens.measures.topics.extents import TopicPartition
+from sharelens.output.wording import place, short
 from sharelens.questions.answers.share_partitions import Key, key_of
 from sharelens.report.ranking import GroupRanking
 from sharelens.tables.port import Tables
@@ -17,6 +18,7 @@ from sharelens.tables.reading import read_topic_batches
 from state_model.columnar.schemas import SHARE_PARTITION_HISTORY
 
 LINES = 8
+OF_THE_WORST = "the worst share partitions"
 SHARE_PARTITIONS_SUMMED = 400
 """Lag over time is summed by group up to so many share partitions; beyond, the worst ones stand for themselves."""
 COLUMNS = tuple(HISTORY_COLUMNS)
@@ -32,12 +34,13 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LagLines:
-    """Lag over time, the worst line first. `summed`: a line is a group, else a share partition (Key)."""
+class LagPicture:
+    """Lag over time: at most LINES lines by name, the most important one first; `text`: what they are."""
 
-    lines: Sequence[tuple[Key | str, Sequence[Point]]]
-    summed: bool
-    left_out: int
+    lines: Sequence[tuple[str, Sequence[Point]]]
+    from_ms: int
+    to_ms: int
+    text: str
 
 
 class LagReading:
@@ -56,29 +59,21 @@ class LagReading:
     def add(self, history: pa.Table) -> None:
         """Adds rows (COLUMNS) of these share partitions, in log order."""
         self._rows.add(history.select(COLUMNS))
-        for place, begin in begins_of(history).items():
-            self._begins[place] = min(begin, self._begins.get(place, begin))
+        for user_partition, begin in begins_of(history).items():
+            self._begins[user_partition] = min(begin, self._begins.get(user_partition, begin))
 
-    def lines(self, evidence: Tables, names: Mapping[str, str], ranking: GroupRanking) -> LagLines:
-        """Lag at the moments, of LINES lines: what is open now first, then the highest lags."""
-        lags = self._lags(evidence, names)
-        peaks = {
-            line: max(point.lag for point in points.values() if point.lag is not None)
-            for line, points in lags.items()
-            if any(point.lag is not None for point in points.values())
-        }
+    def picture(self, evidence: Tables, names: Mapping[str, str], ranking: GroupRanking) -> LagPicture | None:
+        """Lag at the moments: what is open now first, then the highest lags; None where none is known."""
         ranks = {key: rank for rank, key in enumerate(self.keys)}
-
-        def order(line: Key | str) -> tuple[int, int, Key | str]:
-            return ranking.place(line) if isinstance(line, str) else ranks[line], -peaks[line], line
-
-        moments = self._moments.tolist()
-        lines = tuple(
-            (line, tuple(lags[line].get(at, Point(at, None, is_part=False)) for at in moments))
-            for line in sorted(peaks, key=order)[:LINES]
+        lags = self._lags(evidence, names)
+        return lag_picture(
+            lags,
+            self._moments.tolist(),
+            names,
+            rank=lambda line: ranking.place(line) if isinstance(line, str) else ranks[line],
+            of_what="each share group, summed over its share partitions" if self._summed else OF_THE_WORST,
+            line_count=len(lags) if self._summed else len(self._ranked),
         )
-        line_count = len(lags) if self._summed else len(self._ranked)
-        return LagLines(lines=lines, summed=self._summed, left_out=line_count - len(lines))
 
     def _lags(self, evidence: Tables, names: Mapping[str, str]) -> dict[Key | str, dict[int, Point]]:
         """The lag of each line at the moments at which it has a live share partition."""
@@ -98,6 +93,46 @@ def points_of(rows: pa.Table, *, summed: bool) -> dict[Key | str, dict[int, Poin
         known_lags = [part for part in (before.lag, lag) if part is not None]
         points[at] = Point(at, sum(known_lags) if known_lags else None, is_part=before.is_part or lag is None)
     return lags
+
+
+def lag_picture(
+    lags: Mapping[Key | str, Mapping[int, Point]],
+    moments: Sequence[int],
+    names: Mapping[str, str],
+    *,
+    rank: Callable[[Key | str], int],
+    of_what: str,
+    line_count: int,
+) -> LagPicture | None:
+    """The first LINES lines by rank, then by their highest lag; None where no lag is known.
+
+    `names`: of topics by id; `of_what`: what a line is; `line_count`: of all lines, those without a known lag too.
+    """
+    known_lags = {
+        line: [point.lag for point in points.values() if point.lag is not None] for line, points in lags.items()
+    }
+    peaks = {line: max(values) for line, values in known_lags.items() if values}
+    if not peaks:
+        return None
+    chosen = sorted(peaks, key=lambda line: (rank(line), -peaks[line], line))[:LINES]
+    remainder = line_count - len(chosen)
+    return LagPicture(
+        lines=[
+            (_label(line, names), [lags[line].get(at, Point(at, None, is_part=False)) for at in moments])
+            for line in chosen
+        ],
+        from_ms=moments[0],
+        to_ms=max(moments[-1], moments[0] + 1),
+        text=f"Lag of {of_what}. The end offsets of the past are inferred from the batches' timestamps."
+        f"{f' {remainder} more not drawn.' if remainder else ''}",
+    )
+
+
+def _label(line: Key | str, names: Mapping[str, str]) -> str:
+    if isinstance(line, str):
+        return short(line)
+    group, topic_id, partition = line
+    return f"{short(group)} · {short(place(names.get(topic_id), topic_id, partition))}"
 
 
 def newest_of_groups(places: pa.Table) -> dict[str, int]:

@@ -68,13 +68,20 @@ class Sheet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """One chart as SVG, for wide and for narrow screens."""
+
+    wide: str
+    narrow: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A chart as SVG for wide and for narrow screens, with a description."""
+    """A chart with a description."""
 
     name: str
     caption: str
-    wide: str
-    narrow: str
+    drawing: Drawn
     text: str
     key: Sequence[tuple[str, str]] = ()
     """The legend: (mark, words)."""

@@ -19,9 +19,9 @@ from sharelens.questions.stalled import WHAT_IT_MAY_BE
 from sharelens.questions.status import gaps_part, partitions_part
 from sharelens.report import bands, colours, figures
 from sharelens.report.answer_sheets import RECORD_OFFSETS, answer_sheets
-from sharelens.report.findings import Anchors, findings, tiles
+from sharelens.report.findings import SECTION_OF, Anchors, findings, tiles
 from sharelens.report.gather import Gathered, trace_of
-from sharelens.report.model import Figure, Page, Section, Sheet
+from sharelens.report.model import Page, Section, Sheet
 from sharelens.report.orders import ROWS_SHOWN
 from sharelens.report.pictures import CountsPicture
 from sharelens.report.rendering import environment, script_digest, text_of
@@ -44,8 +44,6 @@ PARAMETERS: Mapping[str, Sequence[str]] = {
     "status": (),
 }
 """The parameters of a report that each question takes; the audit is up to the end of the evidence."""
-SECTION_OF = {"stalled": "stalls", "dlq": "dead-letters", "life": "lives"}
-"""The sections that are not named like their question."""
 CAPTIONS = {
     "stalled": "Stalls, those that still last first",
     "redelivered": "Redelivered records by group and kind",
@@ -177,7 +175,7 @@ def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Seq
 
 
 def _state_sections(gathered: Gathered, line: _Commands) -> Sequence[Section]:
-    lag, maps = figures.lag_figure(gathered), figures.state_maps(gathered)
+    lag, maps = gathered.pictures.lag, figures.state_maps(gathered)
     worst = counted(len({figure.name[:5] for figure in maps}), "share partition")
     groups = answer_sheets(
         gathered.answers["groups"], name="groups-table", caption="Share groups, the worst first",
@@ -196,7 +194,7 @@ def _state_sections(gathered: Gathered, line: _Commands) -> Sequence[Section]:
             name="lag",
             title="Lag",
             paragraphs=() if lag else ("No lag is known at any moment: see below why.",),
-            figures=_there(lag),
+            figures=(figures.lag_chart("lag-chart", lag),) if lag else (),
             points=_unknown_lags(gathered.answers["lag"]),
         ),
         Section(
@@ -239,7 +237,7 @@ def _event_sections(gathered: Gathered, line: _Commands, anchors: Anchors) -> Se
 
     return (
         section("stalled", "Stalls", points=_stall_kinds(answers["stalled"])),
-        section("redelivered", "Deliveries", figures=_there(counts)),
+        section("redelivered", "Deliveries", figures=(counts,) if counts else ()),
         section("poison", "Archived records"),
         section("dlq", "Dead letters"),
         section("life", "Lives"),
@@ -260,18 +258,12 @@ def _audit_section(audited: Audited | None, command: str) -> Section:
     """What coordinators wrote that they must not write, or that has a cause; `command` answers for all of it."""
     if audited is None:
         return Section(name="audit", title="Audit", paragraphs=(NOT_AUDITED,), commands=(command,))
-    answer = published_answer(audited)
-    sheets = answer_sheets(
-        answer, name="audit-table", caption="Findings of the audit, errors first", row_limit=ROWS_SHOWN, command=command
-    )
-    is_clear = audited.rows.num_rows == 0
-    return Section(
-        name="audit",
-        title="Audit",
-        paragraphs=((answer.summary or ""),),
-        sheets=() if is_clear else sheets,
-        commands=(command,) if is_clear else (),
-    )
+    answer, caption = published_answer(audited), "Findings of the audit, errors first"
+    sheets = answer_sheets(answer, name="audit-table", caption=caption, row_limit=ROWS_SHOWN, command=command)
+    words = (answer.summary or "",)
+    if audited.rows.num_rows == 0:
+        return Section(name="audit", title="Audit", paragraphs=words, commands=(command,))
+    return Section(name="audit", title="Audit", paragraphs=words, sheets=sheets)
 
 
 def _evidence_sections(gathered: Gathered, line: _Commands, traces: Sequence[Sheet]) -> Sequence[Section]:
@@ -311,10 +303,6 @@ def _worst_covered(part: StatePartitionCover) -> tuple[int, ...]:
 def _cannot_know(gathered: Gathered) -> Sequence[str]:
     of_share_groups = () if gathered.is_about_streams_alone else CANNOT_KNOW
     return (*of_share_groups, *(CANNOT_KNOW_OF_STREAMS if gathered.streams.groups.num_rows else ()), *NOT_THERE)
-
-
-def _there(figure: Figure | None) -> Sequence[Figure]:
-    return () if figure is None else (figure,)
 
 
 def _traces(gathered: Gathered, line: _Commands) -> list[tuple[tuple[Key, int], Sheet]]:

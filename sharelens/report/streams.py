@@ -78,8 +78,7 @@ def _ownership(name_: str, digest: StreamsDigest, group: str) -> Figure | None:
     return Figure(
         name=name_,
         caption=f"{name(group)}: owners of the active tasks",
-        wide=drawn.wide,
-        narrow=drawn.narrow,
+        drawing=drawn,
         text=f"A row is an active task (subtopology_partition), a colour a member, a blank a time without an owner, "
         f"from {moment(digest.from_ms)} to {moment(digest.to_ms)} UTC.{remainder_text}{again}",
         key=tuple(labels),

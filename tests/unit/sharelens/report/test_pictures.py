@@ -16,7 +16,8 @@ from sharelens.questions.latency import attempts
 from sharelens.questions.timelines.entries import TIMELINE
 from sharelens.questions.timelines.timeline import timeline
 from sharelens.report.drawing import figure
-from sharelens.report.pictures import CountsPicture, LagPicture, TimelinePicture, picture_of
+from sharelens.report.lag_lines import LagPicture
+from sharelens.report.pictures import CountsPicture, TimelinePicture, picture_of
 from sharelens.report.timelines import STALLS
 from sharelens.source.request import CutChoice, Source
 from sharelens.tables.opening import open_evidence
@@ -73,7 +74,7 @@ def test_lag_has_a_line_a_group_and_of_one_group_a_line_a_share_partition() -> N
     assert lines == sums
     of_one = picture_of("lag", answers("g-slow")["lag"])
     assert isinstance(of_one, LagPicture)
-    assert {name for name, _ in of_one.lines} == {"slow-0", "slow-1"}
+    assert {name for name, _ in of_one.lines} == {"g-slow · slow-0", "g-slow · slow-1"}
 
 
 def test_an_automatic_step_has_at_most_so_many_moments_and_covers_the_evidence() -> None:
@@ -96,8 +97,8 @@ def test_each_picture_is_drawn() -> None:
         assert picture is not None
         drawn = figure(f"{question}-chart", picture)
         assert drawn is not None
-        assert drawn.wide.startswith("<svg")
-        assert drawn.wide.count("<path") > 4
+        assert drawn.drawing.wide.startswith("<svg")
+        assert drawn.drawing.wide.count("<path") > 4
 
 
 def entry(event: str, at_ms: int, partition: int = 0) -> dict[str, Any]:

@@ -184,13 +184,15 @@ def test_the_groups_with_a_lag_are_drawn_before_finished_ones_with_more_in_the_p
     largest = sorted(lags, key=lambda group: -lags[group])
     assert len(largest) == 2
     assert [drawn.key[0] for drawn in content.pictures.maps][:2] == largest
-    assert [line for line, _ in content.pictures.lag_lines.lines][:2] == largest
+    assert content.pictures.lag is not None
+    assert [line for line, _ in content.pictures.lag.lines][:2] == largest
     assert {row["group_id"] for row in content.answers["poison"].table.slice(0, 10).to_pylist()} <= set(largest)
 
 
 @pytest.mark.slow
 def test_the_known_part_of_a_lag_has_points_where_another_part_is_unknown() -> None:
     content = gathered(Source(log_dirs=(str(dataset("dlq") / "logs"),)))
-    points = [point for _, line in content.pictures.lag_lines.lines for point in line]
+    assert content.pictures.lag is not None
+    points = [point for _, line in content.pictures.lag.lines for point in line]
     assert any(point.is_part and point.lag for point in points)
     assert any(point.lag is not None and not point.is_part for point in points)

@@ -37,8 +37,8 @@ def test_a_picture_has_a_row_a_task_and_a_colour_a_member() -> None:
     (section,) = sections_of("streams-basic", "app-wc")
     (picture,) = section.figures
     for task in (f"{subtopology}_{partition}" for subtopology in "01" for partition in range(5)):
-        assert f">{task}</text>" in picture.wide
-        assert f"task {task}: " in picture.wide
+        assert f">{task}</text>" in picture.drawing.wide
+        assert f"task {task}: " in picture.drawing.wide
     assert len(picture.key) == 8  # of eleven members: the colours come again
     assert "Further members have the same colours again" in picture.text
     assert picture.key[0] == ("line-0", "app-wc-1-StreamThread-1-consumer(CYlzRCBgSDCwNHER-1J_ig)")
