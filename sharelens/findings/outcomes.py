@@ -46,7 +46,8 @@ def archived(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
     archived nothing else, that may be lawful.
     """
     without_headers, with_records = set(), set()
-    for row in signs.archived.select(["group_id", "topic_id", "partition", "cause", "delivery_count"]).to_pylist():
+    kinds = signs.archived.group_by(["group_id", "topic_id", "partition", "cause", "delivery_count"]).aggregate([])
+    for row in kinds.to_pylist():
         has_headers = (row["topic_id"], row["partition"]) in signs.with_headers
         if not has_headers:
             without_headers.add(row["group_id"])
