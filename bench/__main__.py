@@ -353,7 +353,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--commits", type=int, default=1000, help="of the section upkeep, a table  [default: 1000]")
     parser.add_argument("--runs", type=int, default=20, help="of the section upkeep, before and after  [default: 20]")
     parser.add_argument("--only", choices=list(SECTIONS), action="append")
-    parser.add_argument("--shape", choices=SHAPES, action="append", help="of the sections explorer and scale  [default: both]")
+    parser.add_argument("--shape", choices=SHAPES, action="append", help="of explorer and scale  [default: both]")
     parser.add_argument("--folder", type=Path, help="where logs and lakes are kept  [default: a temporary folder]")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="sharelens-bench-") as scratch:
