@@ -72,11 +72,12 @@ def group_page(group: str, options: Options, group_type: str) -> Plan:
     }
     chosen = [*titles] if group_type != STREAMS else ["overview", "describe", "rebalances", "timeline"]
     sections = [_section(titles[question], question, named) for question in chosen]
-    sections.insert(2, _section("Members", "describe", (*named, ("members", "on"))))
+    sections.insert(1, _section("State", "describe", (*named, ("state", "on"))))
+    sections.insert(3, _section("Members", "describe", (*named, ("members", "on"))))
     if group_type == STREAMS:
-        sections.insert(3, _section("Tasks", "describe", (*named, ("tasks", "on"))))
+        sections.insert(4, _section("Tasks", "describe", (*named, ("tasks", "on"))))
     else:
-        sections.insert(2, _section("Lag over time", "lag", (*_up_to_moment(named), ("every", "auto"))))
+        sections.insert(3, _section("Lag over time", "lag", (*_up_to_moment(named), ("every", "auto"))))
     return Plan(title=f"Group {name(group)}", sections=sections, way=(("Groups", "/groups"),))
 
 

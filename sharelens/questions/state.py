@@ -1,5 +1,7 @@
 """The state of share partitions: now, as of a time, or at offsets of the state log."""
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,11 +22,13 @@ from sharelens.questions.answers.missing import without_state
 from sharelens.questions.answers.naming import ensure_known, resolve
 from sharelens.questions.answers.shape import answer_schema, constant, named_batches, ranges_column
 from sharelens.source.request import CutChoice
+from sharelens.tables.metadata_history import PARTITIONS, leaders
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_states
 from sharelens.tables.where import Keys
 from state_model.columnar.keys import SHARE_PARTITION_ORDER
 from state_model.columnar.schemas import SHARE_PARTITION_STATE
+from state_model.topics import STATE_TOPIC
 
 FIELDS = (
     *("cluster_id", "group_id", "topic_id", "topic", "partition", "snapshot_epoch", "state_epoch", "leader_epoch"),
@@ -66,7 +70,8 @@ def state(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, *, verbose: b
     warnings = check_cut(evidence, prefix) + misplaced + without_state(evidence.missing, key_filter.groups)
     if table.num_rows == 0:
         ensure_known(evidence, key_filter, keys)
-    summary = closing_line(evidence, incomplete_rows(table.column("completeness")))
+    closing = closing_line(evidence, incomplete_rows(table.column("completeness")))
+    summary = "\n".join([*_leading_brokers(evidence, table, cut), closing])
     return Answer(
         table=table,
         columns=LAYOUT.columns(None, ranges_column(verbose=verbose)),
@@ -74,6 +79,18 @@ def state(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, *, verbose: b
         warnings=tuple(warnings),
         none="no live share partition",
     )
+
+
+def _leading_brokers(evidence: Tables, table: pa.Table, cut: CutChoice) -> Iterator[str]:
+    """Of one share partition in a lake the brokers that lead it and its state, as far as the metadata log says."""
+    if table.num_rows != 1 or cut.at_offsets or not evidence.stored(PARTITIONS):
+        return
+    (row,) = table.select(["topic", "partition", "state_partition"]).to_pylist()
+    places = ((row["topic"], row["partition"], "leader"), (STATE_TOPIC, row["state_partition"], "share coordinator"))
+    for topic, number, role in places:
+        leader = None if topic is None else leaders(evidence, topic, cut.as_of_ms).get(number)
+        if leader is not None:
+            yield f"{role}: broker {leader}, which leads {topic}-{number}"
 
 
 def checked_state(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, *, verbose: bool = False) -> Answer:

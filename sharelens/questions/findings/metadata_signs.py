@@ -2,24 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.findings.signs import InternalPartition
-from sharelens.tables.metadata_history import configuration_history, topic_history
+from sharelens.tables.metadata_history import NO_LEADER, configuration_history, in_force, topic_history
 from sharelens.tables.port import Tables
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 TOPIC = "topic"
 MIN_INSYNC, RETENTION = "min.insync.replicas", "retention.ms"
-NO_LEADER = -1
 
 
 def unwritable(evidence: Tables, as_of_ms: int | None) -> Sequence[InternalPartition] | None:
     """The partitions of the state and offsets topics that can't be written to; None: no metadata log."""
     columns = ["topic", "partition", "leader", "isr", "valid_from_ms", "valid_to_ms"]
     is_internal = pc.field("topic").isin([STATE_TOPIC, OFFSETS_TOPIC])
-    of_coordinators = _in_force(topic_history(evidence, columns, is_internal), as_of_ms)
+    of_coordinators = in_force(topic_history(evidence, columns, is_internal), as_of_ms)
     if of_coordinators is None:
         return None
     least = topic_settings(evidence, MIN_INSYNC, as_of_ms)
@@ -40,18 +38,8 @@ def topic_settings(evidence: Tables, name: str, as_of_ms: int | None) -> Mapping
     """A setting of topics as a number, by name of the topic, as far as the metadata log says it."""
     columns = ["entity", "value", "valid_from_ms", "valid_to_ms"]
     is_named = (pc.field("entity_type") == TOPIC) & (pc.field("key") == name)
-    of_topics = _in_force(configuration_history(evidence, columns, is_named), as_of_ms)
+    of_topics = in_force(configuration_history(evidence, columns, is_named), as_of_ms)
     if of_topics is None:
         return {}
     pairs = zip(of_topics.column("entity").to_pylist(), of_topics.column("value").to_pylist(), strict=True)
     return {entity: int(value) for entity, value in pairs if value is not None and value.isdecimal()}
-
-
-def _in_force(rows: pa.Table | None, as_of_ms: int | None) -> pa.Table | None:
-    """The rows in force at a moment; None: at the end."""
-    if rows is None:
-        return None
-    if as_of_ms is None:
-        return rows.filter(pc.is_null(rows.column("valid_to_ms")))
-    ends_later = pc.fill_null(pc.greater(rows.column("valid_to_ms"), as_of_ms), True)
-    return rows.filter(pc.and_(pc.less_equal(rows.column("valid_from_ms"), as_of_ms), ends_later))

@@ -1,6 +1,6 @@
 """A group as the tool for its type printed it at a moment: offsets, members or state; of streams groups also tasks.
 
-The group coordinator's log has neither the coordinator, which is left out, nor a lag, which is that of `lag`.
+The group coordinator's log has neither the coordinator, which the metadata log says, nor a lag, which is that of `lag`.
 """
 
 from enum import Enum
@@ -17,6 +17,7 @@ from sharelens.parameters.times import time_text
 from sharelens.questions.answers.checked import with_check, with_coordinators
 from sharelens.questions.answers.completeness import prefix_of
 from sharelens.questions.groups import describe_share, describe_streams, describe_streams_offsets
+from sharelens.questions.groups.describe_answer import with_coordinator
 from sharelens.questions.groups.groups_now import share_now, streams_now
 from sharelens.source.request import CutChoice
 from sharelens.tables.known_groups import is_streams_group, records_of_groups, share_group_records
@@ -78,6 +79,7 @@ def _share(evidence: Tables, name: str, cut: CutChoice, view: View, end_offsets:
             answer = describe_share.members(evidence, name, moment)
         case View.OFFSETS:
             answer = describe_share.offsets(evidence, name, moment, cut, end_offsets)
+    answer = with_coordinator(evidence, answer, moment, cut.as_of_ms, reads_log=view is View.STATE)
     check = evidence.cluster.coordinators() if evidence.cluster is not None and cut == CutChoice() else None
     return answer if check is None else with_check(answer, check.of_group(name, share_now(moment.group)))
 
@@ -96,6 +98,7 @@ def _streams(
             answer = describe_streams.tasks(evidence, name, moment)
         case View.OFFSETS:
             answer = describe_streams_offsets.offsets(evidence, name, moment, prefix_of(cut), end_offsets)
+    answer = with_coordinator(evidence, answer, moment, cut.as_of_ms, reads_log=view is View.STATE)
     check = evidence.cluster.coordinators() if evidence.cluster is not None and cut == CutChoice() else None
     now = streams_now(describe_streams.group_of(moment))
     return answer if check is None else with_check(answer, check.of_group(name, now, is_streams=True))

@@ -1,6 +1,7 @@
 """What the answers to `describe` share for groups of each type: first columns, last change, the closing line."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -11,8 +12,10 @@ from sharelens.output.layouts import Layout
 from sharelens.parameters.times import time_text
 from sharelens.questions.answers.completeness import closing_line, incomplete_rows
 from sharelens.questions.answers.shape import CLUSTER_ID
+from sharelens.tables.metadata_history import PARTITIONS, leaders
 from sharelens.tables.port import Tables
 from state_model.columnar.schemas import column
+from state_model.topics import OFFSETS_TOPIC
 
 Rows: TypeAlias = list[dict[str, Any]]
 CLUSTER_AND_GROUP = (CLUSTER_ID, column("group_id", pa.string(), "group"))
@@ -21,7 +24,8 @@ LAST_CHANGE = (
     column("log_partition", pa.int32(), "partition of __consumer_offsets"),
     column("log_offset", pa.int64(), "offset of that record"),
 )
-LEFT_OUT = "the coordinator is not in the logs and is left out"
+NO_COORDINATOR = "the coordinator is not in the logs and is left out"
+NOT_READ = "the coordinator is not in the logs that were read; --state names it where there is a metadata log"
 COMPACTION = (
     "the group has later records, and compaction of __consumer_offsets may have removed earlier ones: values can be "
     "older than the moment, and members that left later can be absent"
@@ -64,7 +68,25 @@ def closed_answer(
     return Answer(
         table=table,
         columns=layout.columns(),
-        summary=f"{state}; {record}, {time_text(newest.log_time_ms)}; {LEFT_OUT}\n{closing}",
+        summary=f"{state}; {record}, {time_text(newest.log_time_ms)}\n{closing}",
         warnings=(*compacted, *warnings),
         none=none,
     )
+
+
+def with_coordinator(
+    evidence: Tables, answer: Answer, moment: GroupMoment[Any], as_of_ms: int | None, *, reads_log: bool
+) -> Answer:
+    """The answer with the group coordinator in its first line, as far as the metadata log says it.
+
+    Without `reads_log` a metadata log beside the others is not read for it; the tables of a lake are.
+    """
+    number = moment.newest.log_partition
+    if reads_log or evidence.stored(PARTITIONS):
+        leader = leaders(evidence, OFFSETS_TOPIC, as_of_ms).get(number)
+        named = f"coordinator: broker {leader}, the leader of {OFFSETS_TOPIC}-{number}"
+        line = NO_COORDINATOR if leader is None else named
+    else:
+        line = NOT_READ
+    first, _, closing = (answer.summary or "").partition("\n")
+    return replace(answer, summary=f"{first}; {line}\n{closing}")

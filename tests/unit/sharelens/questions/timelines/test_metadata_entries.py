@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from sharelens.cli import main
 from sharelens.questions.timelines.metadata_entries import metadata_entries
 from sharelens.source.request import Source
 from sharelens.tables.opening import open_evidence
@@ -107,6 +108,29 @@ def test_a_lake_has_the_same_entries(logs: Path, tmp_path: Path) -> None:
     with open_evidence(Source(lake=str(tmp_path / "lake"))) as evidence:
         of_lake = entries_of(evidence)
     assert sorted(map(repr, of_lake)) == sorted(map(repr, of_logs))
+
+
+def printed_by(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    capsys.readouterr()
+    assert main([*words]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_answers_name_the_brokers_that_lead(logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lake = str(tmp_path / "lake")
+    make_lake(Path(lake), logs)
+    coordinator = "coordinator: broker {}, the leader of __consumer_offsets-0"
+    describe = ["describe", "--group", "mail"]
+    for source in (["--log-dir", str(logs)], ["--lake", lake]):
+        assert coordinator.format(3) in printed_by(capsys, *describe, "--state", *source)
+        earlier = printed_by(capsys, *describe, "--state", *source, "--as-of", str(START_MS + 3000))
+        assert coordinator.format(2) in earlier
+    assert coordinator.format(3) in printed_by(capsys, *describe, "--lake", lake)
+    assert "--state names it where there is a metadata log" in printed_by(capsys, *describe, "--log-dir", str(logs))
+    state = printed_by(capsys, "state", "--lake", lake, "--group", "mail")
+    assert "leader: broker 2, which leads orders-0" in state
+    assert "share coordinator: broker 1, which leads __share_group_state-0" in state
 
 
 def test_without_a_metadata_log_there_is_none(tmp_path: Path) -> None:
