@@ -5,6 +5,7 @@ import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -41,12 +42,8 @@ class PageError(SharelensError):
         super().__init__(line)
         self.line, self.is_usage = line, is_usage
 
-    def __reduce__(self) -> tuple[Callable[[str, bool], "PageError"], tuple[str, bool]]:
-        return _page_error, (self.line, self.is_usage)
-
-
-def _page_error(line: str, is_usage: bool) -> PageError:
-    return PageError(line, is_usage=is_usage)
+    def __reduce__(self) -> tuple[Callable[..., "PageError"], tuple[str]]:
+        return partial(PageError, is_usage=self.is_usage), (self.line,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

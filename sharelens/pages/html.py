@@ -30,7 +30,7 @@ STATIC: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A part of a page with its answer, or the line that says why there is none (`failure`).
+    """A part of a page with its answer, or the line that says why there is none (`failure`; `is_usage`: as PageError).
 
     `documents`: (words, address) of the same answer in other forms.
     """
@@ -39,6 +39,7 @@ class Shown:
     command_line: str
     answer: PageAnswer | None = None
     failure: str = ""
+    is_usage: bool = False
     page: str = ""
     documents: Sequence[tuple[str, str]] = ()
     note: str = ""

@@ -52,6 +52,7 @@ class Answered(TypedDict, total=False):
 
     answer: PageAnswer
     failure: str
+    is_usage: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +209,7 @@ class Site:
         try:
             return {"answer": await self.workers.ask(function, *arguments)}
         except PageError as error:
-            return {"failure": error.line}
+            return {"failure": error.line, "is_usage": error.is_usage}
 
     async def _document(self, address: Address, ending: str) -> Response:
         folder = tempfile.TemporaryDirectory(prefix="sharelens-explore-")
@@ -254,8 +255,10 @@ def _static(name: str) -> Response:
 
 
 def _status(sections: Sequence[Shown]) -> int:
-    """404 where no part of a page has an answer."""
-    return 404 if sections and all(section.answer is None for section in sections) else 200
+    """Where no part of a page has an answer 404, or 503 where only the source is to blame."""
+    if not sections or any(section.answer for section in sections):
+        return 200
+    return 404 if any(section.is_usage for section in sections) else 503
 
 
 def _html(view: View, status: int = 200) -> Response:

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from sharelens.cli.app import main
 from sharelens.pages.address import Address, Session, by_key, path
+from sharelens.pages.site import Site
+from sharelens.pages.workers import Workers
 from sharelens.question_table.table import QUESTIONS
 from tests.datasets import dataset
 from tests.depths import every_nth, examples
@@ -134,6 +136,14 @@ def test_search_lists_the_pages_of_a_name(site: Client, text: str, part: str) ->
     response = site.get("/search", params={"q": text})
     assert response.status_code == 200
     assert f'href="{part}"' in response.text
+
+
+@pytest.mark.parametrize("place", ["/", "/groups/billing", "/groups/billing/orders/0", "/ask/state"])
+def test_a_cluster_that_is_away_is_said_on_each_page(workers: Workers, drawers: Workers, place: str) -> None:
+    session = Session({"--bootstrap-server": ["127.0.0.1:1"]})
+    response = Client(Site(workers=workers, drawers=drawers, session=session, source=session.place)).get(place)
+    assert response.status_code == 503
+    assert all("127.0.0.1:1: the cluster does not answer" in failure for failure in failures(response.text))
 
 
 @pytest.mark.parametrize(
