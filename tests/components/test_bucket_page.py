@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.datasets import dataset
 from tests.pages import DOCS, blocks
 from tests.processes.s3_server import S3Server
@@ -23,6 +25,7 @@ def test_the_commands_of_the_page_run(s3: S3Server, tmp_path: Path) -> None:
     assert "g-implicit" in output_of("\n".join(lines), tmp_path)
 
 
+@pytest.mark.soak
 def test_the_commands_about_logs_in_a_bucket_run(s3: S3Server, tmp_path: Path) -> None:
     bucket = f"s3://{s3.new_bucket()}"
     for broker in ("broker-1", "broker-2"):

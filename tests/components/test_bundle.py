@@ -70,6 +70,7 @@ def variables(folder: Path) -> dict[str, str]:
     return {"PATH": str(programs), "HOME": str(folder)}
 
 
+@pytest.mark.soak
 def test_it_installs_and_works_without_a_network(archive: Path, tmp_path: Path) -> None:
     environment = variables(tmp_path)
 
@@ -124,6 +125,7 @@ def test_the_base_wheel_without_extras_answers_every_question(archive: Path, tmp
         assert re.search(rf"pip install 'sharelens\[(\w+,)*{extra}\]'", err), err
 
 
+@pytest.mark.soak
 def test_a_damaged_file_leaves_nothing_behind(archive: Path, tmp_path: Path) -> None:
     with tarfile.open(archive) as tar:
         tar.extractall(tmp_path, filter="data")
@@ -139,6 +141,7 @@ def test_a_damaged_file_leaves_nothing_behind(archive: Path, tmp_path: Path) -> 
     assert not (tmp_path / "environment").exists()
 
 
+@pytest.mark.soak
 def test_another_python_is_refused(archive: Path, tmp_path: Path) -> None:
     with tarfile.open(archive) as tar:
         tar.extractall(tmp_path, filter="data")

@@ -76,6 +76,7 @@ def test_questions_have_the_same_answer(
         assert in_a_bucket == on_a_path
 
 
+@pytest.mark.soak
 def test_upkeep_joins_files_removes_old_ones_and_keeps_the_rows(
     s3: S3Server, bucket: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -96,6 +97,7 @@ def test_upkeep_joins_files_removes_old_ones_and_keeps_the_rows(
     capsys.readouterr()
 
 
+@pytest.mark.soak
 def test_an_evidence_folder_of_a_lake_in_a_bucket_is_verified_against_it(
     lake_of_basic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -109,6 +111,7 @@ def test_an_evidence_folder_of_a_lake_in_a_bucket_is_verified_against_it(
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"not-to-be-shown" in path.read_bytes()]
 
 
+@pytest.mark.soak
 def test_a_report_of_a_lake_in_a_bucket_is_written(lake_of_basic: str, tmp_path: Path) -> None:
     assert main(["report", "--lake", lake_of_basic, "--out", str(tmp_path / "report.html")]) == 0
     assert (tmp_path / "report.html").stat().st_size > 10_000

@@ -94,6 +94,7 @@ def test_logs_and_the_lake_may_share_a_bucket_but_not_a_folder(
     assert all(line.startswith(("GET", "HEAD")) for line in s3.requests())
 
 
+@pytest.mark.soak
 def test_an_evidence_folder_of_logs_in_a_bucket_is_verified_against_them(
     logs: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

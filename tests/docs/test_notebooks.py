@@ -18,6 +18,7 @@ def test_outputs_are_stripped(path: Path) -> None:
     assert all(not cell.outputs and cell.execution_count is None for cell in code)
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_tables_are_read_by_sql_pandas_and_polars(monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = nbformat.read(NOTEBOOKS / "tables.ipynb", as_version=4)

@@ -79,7 +79,11 @@ def maintained_lake(two_run_lake: Path, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.mark.parametrize(
     "name",
-    [*OF_EACH_SHAPE, *in_soak(*(name for name in TABLES if name not in (*OF_EACH_SHAPE, *WITHOUT_ROWS)))],
+    [
+        *OF_EACH_SHAPE[::2],
+        *in_soak(*OF_EACH_SHAPE[1::2]),
+        *in_soak(*(name for name in TABLES if name not in (*OF_EACH_SHAPE, *WITHOUT_ROWS))),
+    ],
 )
 def test_spark_reads_a_table_that_upkeep_left(name: str, maintained_lake: Path, spark: SparkSession) -> None:
     frame = spark.table(path_of(maintained_lake, name))

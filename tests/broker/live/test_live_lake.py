@@ -71,6 +71,7 @@ def stop(*_: object) -> None:
     raise MemoryError
 
 
+@pytest.mark.soak
 def test_a_run_that_was_stopped_goes_on_with_the_next_one(broker, tmp_path, capsys, monkeypatch):
     consumed(broker)
     lake = tmp_path / "lake"

@@ -114,6 +114,7 @@ def test_ages_and_stalls_are_those_that_all_headers_give(broker, groups, tmp_pat
     assert stalls(broker, capsys, "samples", groups) == stalls(broker, capsys, "all", groups)
 
 
+@pytest.mark.soak
 def test_markers_and_aborted_records_do_not_wait(broker, groups, transactional, tmp_path, capsys):
     transactional_topics, (_, waiting, _) = set(transactional.values()), transactional.values()
     sampled, full_ages = (ages(broker, tmp_path, user_topics) for user_topics in ("samples", "all"))

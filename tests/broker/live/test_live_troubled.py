@@ -50,6 +50,7 @@ def live(broker: RunningBroker) -> tuple[str, ...]:
     return "--bootstrap-server", broker.bootstrap, "--user-topics", "all"
 
 
+@pytest.mark.soak
 def test_a_broker_that_is_slow_and_cuts_connections_gives_the_same_lake(tmp_path, capsys):
     broker = running.start(tmp_path / "log", **SHARE_SETTINGS)
     consumed(broker)

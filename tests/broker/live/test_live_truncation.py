@@ -101,6 +101,7 @@ def test_leader_epochs_without_a_truncation_supersede_nothing(restart, tmp_path,
     assert_same_as_directory(lake, broker, capsys)
 
 
+@pytest.mark.soak
 def test_a_topic_that_was_created_again_is_a_new_incarnation(restart, tmp_path, capsys):
     broker, lake = restart(), tmp_path / "lake"
     topic = filled(broker)

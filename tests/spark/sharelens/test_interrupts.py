@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.datasets import dataset
+from tests.depths import in_soak
 from tests.lakes import assert_same
 from tests.processes.in_process import make_lake, recorded_lake
 from tests.processes.interrupts import Process, has_jvm, interrupted, on_a_terminal, written
@@ -16,7 +17,7 @@ LOG = "dlq"
 ON_SPARK = {"SHARELENS_ENV": "test"}
 
 
-@pytest.mark.parametrize("after_s", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize("after_s", [0.0, 2.0, *in_soak(0.5)])
 def test_a_jvm_that_starts_is_ended(after_s: float, tmp_path: Path) -> None:
     started: list[float] = []
 

@@ -73,6 +73,7 @@ def test_upkeep_behind_upkeep_reads_tables_whose_logs_the_first_one_cut(process:
     assert process.equals_one_run()
 
 
+@pytest.mark.soak
 def test_a_run_goes_on_after_another_process_cut_the_logs(process: Process) -> None:
     for _ in range(3):
         process.run()

@@ -8,6 +8,7 @@ from sharelens import frames
 from sharelens.questions import what_if, what_if_placement
 from state_model.columnar.keys import FULL_PLACE_KEY
 from state_model.errors import UsageError
+from tests.depths import in_soak
 from tests.spark.sharelens.frames.recorded import answers, cached, compare_with, histories_of, table_of
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def inputs(spark: "SparkSession") -> "dict[str, DataFrame]":
     return cached(spark, {**histories_of(NAMES), "records": table_of(NAMES, "silver.share_record")})
 
 
-@pytest.mark.parametrize("limit", [3, 10])
+@pytest.mark.parametrize("limit", [3, *in_soak(10)])
 def test_another_delivery_count_limit_gives_the_rows_of_the_command(limit, inputs) -> None:
     histories = (inputs["history"], inputs["deliveries"])
     rows = frames.what_if_delivery_count_limit(*histories, limit)
@@ -41,7 +42,7 @@ def test_another_lock_duration_gives_the_rows_of_the_command(inputs) -> None:
     compare(rows, what_if.other_lock_duration, 5_000, *FULL_PLACE_KEY, "figure")
 
 
-@pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
+@pytest.mark.parametrize("level", ["read_uncommitted", *in_soak("read_committed")])
 def test_another_isolation_level_gives_the_rows_of_the_command(level, inputs) -> None:
     histories = (inputs["history"], inputs["deliveries"])
     rows = frames.what_if_isolation_level(*histories, level, headers=inputs["headers"])

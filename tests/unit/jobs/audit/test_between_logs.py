@@ -75,6 +75,7 @@ def test_a_lake_has_the_findings_of_its_log_directory(damage, capsys):
     assert of_lake(lake) == of_logs(capsys, logs) != []
 
 
+@pytest.mark.soak
 def test_rules_of_the_coordinators_configuration_are_tested_in_a_lake(tmp_path, capsys):
     logs, settings = write_cluster(tmp_path / "logs"), tmp_path / "settings"
     early = snapshot("mail", epoch=1, state_epoch=2, at_ms=END_MS - 2, write_timestamp_ms=START_MS + 10)

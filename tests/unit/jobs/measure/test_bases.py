@@ -143,6 +143,7 @@ def test_measuring_anew_after_a_cut_leaves_what_was_final_before_it(story_parts:
     assert not differences(measures(story_parts.plain), measures(cut_lake))
 
 
+@pytest.mark.soak
 def test_a_cut_keeps_the_deletions_that_tell_a_new_creation_from_a_reset(tmp_path: Path) -> None:
     before = [
         snapshot("g", start=0, at_ms=at(0)),

@@ -228,6 +228,7 @@ def causes(lake: Path) -> dict[int, str]:
     return {row["first_offset"]: row["cause"] for row in rows_of(lake, "gold.poison_record")}
 
 
+@pytest.mark.soak
 def test_measures_use_the_setting_that_was_in_force(logs: Path, tmp_path: Path) -> None:
     step, one_run_lake, metadata = tmp_path / "step", tmp_path / "whole", tmp_path / "metadata"
     make_lake(step, logs, stages=TO_MEASURES)

@@ -171,6 +171,7 @@ def test_an_upgrade_needs_no_log_and_keeps_every_byte_of_bronze(name: str) -> No
     assert not [entry.name for entry in lake.iterdir() if entry.name not in (".lock", "bronze", "silver", "gold")]
 
 
+@pytest.mark.soak
 def test_what_retention_has_cut_stays_as_it_is(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     hour = 3_600_000

@@ -14,6 +14,7 @@ import pytest
 from sharelens.cli import main
 from sharelens.questions.answers.command_lines import TAKE_NO_CUT
 from tests.datasets import dataset
+from tests.depths import in_soak
 from tests.logs.file_times import set_times
 from tests.logs.state_logs import START_MS, STATE_TOPIC, snapshot, update, write_log_directory
 from tests.logs.user_topics import ORDERS_RECORDS, write_orders
@@ -62,7 +63,7 @@ def test_each_finding_ends_with_a_command_that_answers(capsys: pytest.CaptureFix
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("option", ["--log-dir", "--lake"])
+@pytest.mark.parametrize("option", ["--log-dir", *in_soak("--lake")])
 def test_an_earlier_moment_has_its_own_findings_and_commands_about_it(
     option: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -102,6 +103,7 @@ def test_watch_is_for_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--watch" in capsys.readouterr().err
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_watch_shows_it_again_until_it_is_interrupted() -> None:
     command = [*HEEDING, sys.executable, "-m", "sharelens", "overview", "--log-dir", logs(), "--watch", "100ms"]
