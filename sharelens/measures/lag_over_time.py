@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.measures.inputs import Inputs
-from sharelens.measures.lag import DELETED, NO_COUNT, NO_END_THEN, NO_START
+from sharelens.measures.lag import DELETED, NO_COUNT, NO_END_THEN, NO_START, begins_of
 from sharelens.measures.ranges.places import codes_in, places_of
 from sharelens.measures.schemas import LAG_OVER_TIME
 from sharelens.measures.topics.extents import BATCH_COLUMNS, TopicPartition, names_of_topics, runs, topic_partitions
@@ -75,6 +75,29 @@ class Arrivals:
         """End offset at each moment; -1 before the first header, and of a partition without any."""
         ends = self._ends.get(place)
         return np.full(len(self._moments), -1, np.int64) if ends is None else ends
+
+
+class HistoryAtMoments:
+    """Collects what `lag_over_time` needs of a stream of the history: rows at moments, and where user partitions begin.
+
+    `begins`: the smallest start offset of each user partition.
+    """
+
+    def __init__(self, moments: Ints) -> None:
+        """`moments`: epoch ms, ascending."""
+        self._rows = RowsAtMoments(moments)
+        self._rows.add(SHARE_PARTITION_HISTORY.empty_table().select(HISTORY_COLUMNS))
+        self.begins: dict[TopicPartition, int] = {}
+
+    def add(self, history: pa.Table) -> None:
+        """Adds rows (HISTORY_COLUMNS); those of one place come in log order."""
+        self._rows.add(history.select(HISTORY_COLUMNS))
+        for user_partition, begin in begins_of(history).items():
+            self.begins[user_partition] = min(begin, self.begins.get(user_partition, begin))
+
+    def table(self) -> pa.Table:
+        """The rows; at most one for each place and moment."""
+        return self._rows.table()
 
 
 class RowsAtMoments:

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from sharelens.evidence.as_of import LogPrefix
 from sharelens.measures import lag as measure
 from sharelens.measures.inputs import topic_ends
-from sharelens.measures.lag_over_time import HISTORY_COLUMNS, Arrivals, RowsAtMoments
+from sharelens.measures.lag_over_time import HISTORY_COLUMNS, Arrivals, HistoryAtMoments
 from sharelens.measures.lag_over_time import lag_over_time as over_time
 from sharelens.measures.schemas import LAG, LAG_OVER_TIME
-from sharelens.measures.topics.extents import BATCH_COLUMNS, TopicPartition
+from sharelens.measures.topics.extents import BATCH_COLUMNS
 from sharelens.measures.topics.file_ends import (
     EndOffsets,
     with_end_offsets,
@@ -141,11 +141,11 @@ def lag_over_time(
     """
     keys = resolve(evidence, key_filter)
     moments = _moments(evidence, every_ms, from_ms, to_ms)
-    history, places, begins = _at_moments(evidence, keys, moments)
+    collected, places = _at_moments(evidence, keys, moments)
     if places.num_rows == 0:
         ensure_known(evidence, key_filter, keys)
     misplaced = misplaced_places(evidence, keys, places)
-    history = without_places(history, misplaced)
+    history = without_places(collected.table(), misplaced)
     names = evidence.names(history.column("topic_id").unique().to_pylist())
     share_partitions = places.group_by(SHARE_PARTITION_KEY).aggregate([]).num_rows
     if len(moments) * share_partitions > MOST_ROWS:
@@ -154,7 +154,7 @@ def lag_over_time(
             "give a longer --every, a narrower --from and --to, or --group"
         )
     arrivals = Arrivals(moments)
-    for batches in read_topic_batches(evidence, begins):
+    for batches in read_topic_batches(evidence, collected.begins):
         arrivals.take(batches.select(BATCH_COLUMNS))
     table = over_time(history, arrivals, moments, names)
     table = table.add_column(0, "cluster_id", constant(evidence.cluster_id, table.num_rows, pa.string()))
@@ -167,25 +167,15 @@ def lag_over_time(
     )
 
 
-def _at_moments(
-    evidence: Tables, keys: Keys, moments: npt.NDArray[np.int64]
-) -> tuple[pa.Table, pa.Table, dict[TopicPartition, int]]:
-    """The history's rows that are valid at the moments, all its places, and where its user partitions begin.
-
-    The places have PLACE_KEY and the newest log_time_ms.
-    """
-    rows, begins = RowsAtMoments(moments), dict[TopicPartition, int]()
-    empty = SHARE_PARTITION_HISTORY.empty_table().select(HISTORY_COLUMNS)
-    rows.add(empty)
-    places = [empty.select([*PLACE_KEY, "log_time_ms"])]
+def _at_moments(evidence: Tables, keys: Keys, moments: npt.NDArray[np.int64]) -> tuple[HistoryAtMoments, pa.Table]:
+    """The history at the moments, and all its places: PLACE_KEY and the newest log_time_ms."""
+    collected = HistoryAtMoments(moments)
+    places = [SHARE_PARTITION_HISTORY.empty_table().select([*PLACE_KEY, "log_time_ms"])]
     for history in evidence.scan(HISTORY, HISTORY_COLUMNS, Where(keys=keys), Order.LOG):
-        rows.add(history.select(HISTORY_COLUMNS))
+        collected.add(history)
         newest = history.group_by(PLACE_KEY).aggregate([("log_time_ms", "max")])
         places.append(newest.rename_columns([*PLACE_KEY, "log_time_ms"]).cast(places[0].schema))
-        for place, begin in measure.begins_of(history).items():
-            begins[place] = min(begin, begins.get(place, begin))
-    newest = pa.concat_tables(places).group_by(PLACE_KEY).aggregate([("log_time_ms", "max")])
-    return rows.table(), newest.rename_columns([*PLACE_KEY, "log_time_ms"]), begins
+    return collected, pa.concat_tables(places)
 
 
 def _moments(evidence: Tables, every_ms: int, from_ms: int | None, to_ms: int | None) -> npt.NDArray[np.int64]:

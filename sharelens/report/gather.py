@@ -30,7 +30,7 @@ from sharelens.questions.answers.streaming import FirstOfEach, RowChoice
 from sharelens.questions.dead_letters import dlq, poison
 from sharelens.questions.dead_letters.reconciled import given_up_and_reconciled
 from sharelens.questions.findings.judged import judged
-from sharelens.questions.findings.overview import groups_part
+from sharelens.questions.findings.overview import group_rows, groups_part
 from sharelens.questions.findings.signs import signs_of
 from sharelens.questions.groups import groups
 from sharelens.questions.timelines.gap_entries import gap_entries
@@ -166,12 +166,13 @@ def gather(evidence: Tables, question: ReportQuestion) -> Gathered:
     moments = np.unique(np.linspace(times.from_ms, times.to_ms, MOMENTS).astype(np.int64))
     lives = life.LifeRows(scoped, cut, question.span, orders.lives(ranking), set(EVENTS).difference(orders.EPOCH_MOVES))
     read = _read(scoped, order, traced, moments, lambda rows: reading.add_lives(lives.add(rows)))
+    all_groups = group_rows(read_signs, thresholds)
     answers = {
         "lag": lags,
         **answers,
         "life": lives.answer(),
-        "groups": groups_part(read_signs, thresholds, [SHARE]),
-        "streams_groups": groups_part(read_signs, thresholds, [STREAMS]),
+        "groups": groups_part(all_groups, [SHARE]),
+        "streams_groups": groups_part(all_groups, [STREAMS]),
     }
     drawn_places, records = _of_groups(scoped, drawn), read_group_records(evidence, frozenset(drawn))
     events = [

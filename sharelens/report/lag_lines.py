@@ -6,16 +6,13 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from sharelens.measures.lag import begins_of
-from sharelens.measures.lag_over_time import HISTORY_COLUMNS, Arrivals, RowsAtMoments, lag_over_time
+from sharelens.measures.lag_over_time import HISTORY_COLUMNS, Arrivals, HistoryAtMoments, lag_over_time
 from sharelens.measures.ranges.steps import Ints
-from sharelens.measures.topics.extents import TopicPartition
 from sharelens.output.wording import place, short
 from sharelens.questions.answers.share_partitions import Key, key_of
 from sharelens.report.ranking import GroupRanking
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_topic_batches
-from state_model.columnar.schemas import SHARE_PARTITION_HISTORY
 
 LINES = 8
 OF_THE_WORST = "the worst share partitions"
@@ -52,15 +49,11 @@ class LagReading:
         self._summed = len(ranked) <= SHARE_PARTITIONS_SUMMED
         self.keys = ranked if self._summed else ranked[:LINES]
         """The share partitions whose rows are needed."""
-        self._rows = RowsAtMoments(moments)
-        self._rows.add(SHARE_PARTITION_HISTORY.empty_table().select(COLUMNS))
-        self._begins: dict[TopicPartition, int] = {}
+        self._history = HistoryAtMoments(moments)
 
     def add(self, history: pa.Table) -> None:
         """Adds rows (COLUMNS) of these share partitions, in log order."""
-        self._rows.add(history.select(COLUMNS))
-        for user_partition, begin in begins_of(history).items():
-            self._begins[user_partition] = min(begin, self._begins.get(user_partition, begin))
+        self._history.add(history)
 
     def picture(self, evidence: Tables, names: Mapping[str, str], ranking: GroupRanking) -> LagPicture | None:
         """Lag at the moments: what is open now first, then the highest lags; None where none is known."""
@@ -78,9 +71,9 @@ class LagReading:
     def _lags(self, evidence: Tables, names: Mapping[str, str]) -> dict[Key | str, dict[int, Point]]:
         """The lag of each line at the moments at which it has a live share partition."""
         arrivals = Arrivals(self._moments)
-        for batches in read_topic_batches(evidence, self._begins):
+        for batches in read_topic_batches(evidence, self._history.begins):
             arrivals.take(batches)
-        return points_of(lag_over_time(self._rows.table(), arrivals, self._moments, names), summed=self._summed)
+        return points_of(lag_over_time(self._history.table(), arrivals, self._moments, names), summed=self._summed)
 
 
 def points_of(rows: pa.Table, *, summed: bool) -> dict[Key | str, dict[int, Point]]:

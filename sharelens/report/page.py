@@ -216,10 +216,8 @@ def _unknown_lags(lags: Answer) -> Sequence[str]:
 
 
 def _event_sections(gathered: Gathered, line: _Commands, anchors: Anchors) -> Sequence[Section]:
-    answers, counts = (
-        gathered.answers,
-        figures.delivery_counts("delivery-counts", CountsPicture(records=gathered.pictures.outcomes)),
-    )
+    answers, outcomes = gathered.answers, CountsPicture(records=gathered.pictures.outcomes)
+    counts = figures.delivery_counts("delivery-counts", outcomes)
 
     def href(row: Row, field: str) -> str | None:
         offset = row[field] if field in RECORD_OFFSETS else None
@@ -259,10 +257,10 @@ def _audit_section(audited: Audited | None, command: str) -> Section:
     if audited is None:
         return Section(name="audit", title="Audit", paragraphs=(NOT_AUDITED,), commands=(command,))
     answer, caption = published_answer(audited), "Findings of the audit, errors first"
-    sheets = answer_sheets(answer, name="audit-table", caption=caption, row_limit=ROWS_SHOWN, command=command)
     words = (answer.summary or "",)
     if audited.rows.num_rows == 0:
         return Section(name="audit", title="Audit", paragraphs=words, commands=(command,))
+    sheets = answer_sheets(answer, name="audit-table", caption=caption, row_limit=ROWS_SHOWN, command=command)
     return Section(name="audit", title="Audit", paragraphs=words, sheets=sheets)
 
 

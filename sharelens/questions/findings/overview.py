@@ -90,7 +90,7 @@ def overview(
             "findings": Answer(
                 table=rows, columns=FINDING_LAYOUT.columns(None, _since_column(read.now_ms)), none="no finding"
             ),
-            "groups": groups_part(read, thresholds),
+            "groups": groups_part(group_rows(read, thresholds)),
         },
         summary=f"{counts}\n{_audit_text(read, command(source, 'audit', []))}"
         f"\n{closing_line(evidence)}; {now_text(evidence, read.now_ms)}",
@@ -98,9 +98,8 @@ def overview(
     )
 
 
-def groups_part(read: Signs, thresholds: Thresholds, group_types: Collection[str] = (SHARE, STREAMS)) -> Answer:
-    """One row a group of the types, those with findings of size first."""
-    groups = _groups(read, thresholds)
+def groups_part(groups: pa.Table, group_types: Collection[str] = (SHARE, STREAMS)) -> Answer:
+    """The `group_rows` of the types."""
     groups = groups.filter(pc.is_in(groups.column("group_type"), value_set=pa.array(list(group_types), pa.string())))
     kinds = " or ".join(group_types)
     return Answer(table=groups, columns=GROUP_LAYOUT.columns(_group_fields(groups)), none=f"no {kinds} group")
@@ -147,7 +146,7 @@ def _short_ones(read: Signs, thresholds: Thresholds) -> str:
     return f"; {counted(len(short), 'more head')} unmoved for {lasted(max(short))} at most: --min-duration 0 shows all"
 
 
-def _groups(read: Signs, thresholds: Thresholds) -> pa.Table:
+def group_rows(read: Signs, thresholds: Thresholds) -> pa.Table:
     """GROUP rows: those with findings of size first."""
     lags = read.lag.group_by("group_id").aggregate(
         [("lag", "sum"), ("lag", "count", pc.CountOptions(mode="only_null")), ([], "count_all")]
