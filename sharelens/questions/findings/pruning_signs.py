@@ -1,52 +1,81 @@
 """State partitions that Kafka can't prune, and the share partition that holds each one up."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.findings.signs import UnprunedState
 from sharelens.findings.thresholds import UNPRUNED_BYTES
-from sharelens.measures.cost import PRUNING_READ, pruning
 from sharelens.questions.answers.measured import Scope
+from sharelens.tables.cover import StatePartitionCover
 from sharelens.tables.port import RECORDS
-from sharelens.tables.where import Where
+from sharelens.tables.reading import read_states
+from sharelens.tables.where import ALL_KEYS, Where
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 
+WRITTEN = ["state_partition", "first_ms", "bytes", "newest_ms"]
 
-def unpruned_state(scoped: Scope, least_bytes: int = UNPRUNED_BYTES) -> Sequence[UnprunedState]:
+
+def unpruned_state(
+    scoped: Scope, all_states: pa.Table | None = None, least_bytes: int = UNPRUNED_BYTES
+) -> Sequence[UnprunedState]:
     """The state partitions of `least_bytes` that a share partition of the scope holds up; none at an earlier cut.
 
-    Sizes of files or extents choose the state partitions; only of these the records above the log start are read, twice
-    (`pruning`). A healthy coordinator prunes, so there is none as a rule.
+    `all_states`: the states of all share partitions; None: they are read here. The oldest of their snapshots is where
+    pruning ends, as in `sharelens.measures.cost.pruning`; the records from there on are read for their bytes, and only
+    those of state partitions with enough bytes.
     """
     large = {part.state_partition: part for part in scoped.evidence.cover() if part.size_bytes >= least_bytes}
     if not large or not scoped.cut.is_whole:
         return ()
-    condition = pc.scalar(False)
-    for number, part in large.items():
-        condition |= (pc.field("state_partition") == number) & (pc.field("log_offset") >= part.log_start_offset)
-
-    def records() -> Iterator[pa.Table]:
-        return scoped.evidence.scan(RECORDS, PRUNING_READ, Where(columns=condition))
-
+    states = read_states(scoped.evidence, ALL_KEYS) if all_states is None else all_states
     keys = scoped.places.select(SHARE_PARTITION_KEY).to_pylist()
     selected = {(key["group_id"], key["topic_id"], key["partition"]) for key in keys}
-    states = []
-    for row in pruning(records).filter(pc.field("prune_log_offset").is_valid()).to_pylist():
-        holder = row["held_up_by_group_id"], row["held_up_by_topic_id"], row["held_up_by_partition"]
-        end_ms = large[row["state_partition"]].last_ms
-        if holder in selected and end_ms is not None:
-            group_id, topic_id, partition = holder
-            states.append(
-                UnprunedState(
-                    state_partition=row["state_partition"],
-                    group_id=group_id,
-                    topic_id=topic_id,
-                    partition=partition,
-                    since_ms=end_ms - row["held_up_ms"],
-                    held_up_ms=row["held_up_ms"],
-                    written_bytes=row["bytes"] - row["freeable_bytes"],
-                )
-            )
-    return states
+    held_up = {
+        number: holder
+        for number, holder in _holders(states, large).items()
+        if tuple(holder[name] for name in SHARE_PARTITION_KEY) in selected
+    }
+    return [
+        UnprunedState(
+            state_partition=row["state_partition"],
+            **{name: held_up[row["state_partition"]][name] for name in SHARE_PARTITION_KEY},
+            since_ms=row["first_ms"],
+            held_up_ms=row["newest_ms"] - row["first_ms"],
+            written_bytes=row["bytes"],
+        )
+        for row in _written(scoped, held_up).to_pylist()
+    ]
+
+
+def _holders(states: pa.Table, large: Mapping[int, StatePartitionCover]) -> dict[int, Mapping[str, Any]]:
+    """The state row with the oldest snapshot above the log start, by state partition."""
+    held_up: dict[int, Mapping[str, Any]] = {}
+    columns = ["state_partition", *SHARE_PARTITION_KEY, "snapshot_log_offset"]
+    rows = states.select(columns).filter(pc.field("snapshot_log_offset").is_valid())
+    for row in rows.sort_by("snapshot_log_offset").to_pylist():
+        number = row["state_partition"]
+        if number in large and row["snapshot_log_offset"] >= large[number].log_start_offset:
+            held_up.setdefault(number, row)
+    return held_up
+
+
+def _written(scoped: Scope, held_up: Mapping[int, Mapping[str, Any]]) -> pa.Table:
+    """Of the records from each holder's snapshot on: first_ms, newest_ms and the sum of their bytes, in order."""
+    condition = pc.scalar(False)
+    for number, holder in held_up.items():
+        at = holder["snapshot_log_offset"]
+        condition |= (pc.field("state_partition") == number) & (pc.field("log_offset") >= at)
+    tables = scoped.evidence.scan(RECORDS, ["state_partition", "log_time_ms", "record_bytes"], Where(columns=condition))
+    sums = [
+        _folded(rows.append_column("newest_ms", rows.column("log_time_ms")).rename_columns(WRITTEN)) for rows in tables
+    ]
+    return _folded(pa.concat_tables(sums)).sort_by("state_partition")
+
+
+def _folded(rows: pa.Table) -> pa.Table:
+    """One WRITTEN row a state partition."""
+    folds = list(zip(WRITTEN[1:], ("min", "sum", "max"), strict=True))
+    return rows.group_by("state_partition", use_threads=False).aggregate(folds).rename_columns(WRITTEN)

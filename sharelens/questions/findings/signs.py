@@ -74,11 +74,12 @@ def signs_of(
     evidence = scoped.evidence
     now = now_at(evidence, cut)
     quiet_ms = MIN_DURATION_MS if min_duration_ms is None else min_duration_ms
-    tables = of_lake(scoped, now.ms, settings, quiet_ms)
+    tables, all_states = of_lake(scoped, now.ms, settings, quiet_ms), None
     if tables is not None:
         lags = tables.lag if lags is None else lags
     else:
         tables, states = of_histories(scoped, now.ms, settings, quiet_ms)
+        all_states = states if key_filter.keeps_all and not scoped.misplaced.num_rows else None
         if lags is None and scoped.cut.is_whole:
             lags = lag_of(evidence, states, scoped.cut)
         elif lags is None:
@@ -111,7 +112,7 @@ def signs_of(
         streams=coordinator.streams,
         audited=audited,
         unwritable=unwritable(evidence, cut.as_of_ms),
-        unpruned=unpruned_state(scoped),
+        unpruned=unpruned_state(scoped, all_states),
         log_starts=_log_starts(evidence, extents, names),
         retention_ms=_retention(evidence, names, cut.as_of_ms),
         with_headers=frozenset(topic_partitions(extents)),
