@@ -59,6 +59,7 @@ def account(
     a window are left out. `topics`: summaries of the batch headers. `losses`: missing records, by state partition.
     The rows of a share partition are disjoint and cover its window.
     """
+    deliveries = _within(deliveries, windows)
     histories = Histories.of(history, deliveries)
     places, lives = histories.places, lives_of(histories.history, histories.place, losses)
     life = lives.of(histories.life_place, histories.life_key)[histories.life_number]
@@ -73,6 +74,13 @@ def account(
     classified = _classed(lives, deliveries, life, outcomes, bounds)
     rows = _with_topics(classified, places, topics or {})
     return _table(rows, lives, places)
+
+
+def _within(deliveries: pa.Table, windows: Mapping[tuple[str, int], tuple[int, int]]) -> pa.Table:
+    """The ranges that begin before the end of all windows and reach the first: no other decides an offset of one."""
+    first = min((window[0] for window in windows.values()), default=0)
+    end = max((window[1] for window in windows.values()), default=0)
+    return deliveries.filter((pc.field("last_offset") >= first) & (pc.field("first_offset") < end))
 
 
 def archived_without_record(accounted: pa.Table, topics: Mapping[tuple[str, int], TopicLog]) -> int:

@@ -316,12 +316,12 @@
     const isInside = ({ across, down }) => across >= 0 && across < 1 && down >= 0 && down < 1;
 
     slider.addEventListener("input", () => move(Number(slider.value)));
-    canvas.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: -1, ArrowRight: 1, PageDown: 10, PageUp: -10 }[event.key];
-      if (step) {
-        event.preventDefault();
-        move(at + step);
-      }
+    document.addEventListener("keydown", (event) => {
+      const steps = event.target === canvas ? { PageDown: 10, PageUp: -10 } : {};
+      const step = { ArrowLeft: -1, ArrowRight: 1, ...steps }[event.key];
+      if (!step || ![canvas, document.body].includes(event.target) || event.altKey || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      move(at + step);
     });
     for (const button of figure.querySelectorAll("[data-zoom]")) {
       button.addEventListener("click", () => {

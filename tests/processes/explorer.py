@@ -9,10 +9,10 @@ from pathlib import Path
 
 @contextmanager
 def explorer(
-    log_directory: str, *options: str, folder: Path | None = None
+    evidence: str, *options: str, kind: str = "--log-dir", folder: Path | None = None
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The process, in a folder, and the link that it printed."""
-    words = [sys.executable, "-m", "sharelens", "explore", "--log-dir", log_directory, "--port", "0", *options]
+    words = [sys.executable, "-m", "sharelens", "explore", kind, evidence, "--port", "0", *options]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=folder) as process:
         try:
             assert process.stdout is not None

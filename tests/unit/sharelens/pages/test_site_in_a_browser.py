@@ -12,12 +12,15 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
+from sharelens.pages.composed import MENU
+from sharelens.pages.site import QUESTION_NAMES
 from tests.datasets import dataset
 from tests.depths import rows_in_soak
 from tests.logs.incidents import INCIDENTS, make_incident
 from tests.once import made_once
 from tests.processes.browser import browser
 from tests.processes.explorer import explorer
+from tests.processes.in_process import recorded_lake
 
 pytestmark = [pytest.mark.slow, pytest.mark.components]
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 375, "height": 812}
@@ -26,6 +29,14 @@ SCREENS = os.environ.get("SHARELENS_SCREENS")
 """A folder for pictures of the pages; without it none are kept."""
 PLACE = "/groups/gd-broken/tasks/0"
 GROUP = "/groups/billing"
+PAGES = ("/", PLACE, "/ask/trace", "/groups/gd-broken", f"{PLACE}/7", "/ask", "/evidence")
+EVERY_PAGE = [
+    *dict.fromkeys([*PAGES, *MENU, *(f"/ask/{question}" for question in sorted(QUESTION_NAMES))]),
+    *("/before/gd-broken/1795231510516", "/audit/wrong_lag", "/search?q=gd", "/search?q=nothing"),
+    *("/groups/nobody", "/groups?no=option", "/nowhere", f"{PLACE}/99999", "/ask/state?format=nonsense"),
+]
+OF_STREAMS = ["/", "/groups", "/groups/wc-app", "/ask/rebalances", "/ask/describe?group=wc-app&tasks=on"]
+OF_LAKES = ["/", "/tables", "/tables/gold.stall", "/tables/gold.group_history", "/evidence", "/audit"]
 WAYS = [
     ("a head that nobody finishes", [GROUP, f"{GROUP}/orders/0", f"{GROUP}/orders/0/40"], r"AVAILABLE/\d"),
     ("members that poll no more", [GROUP, f"{GROUP}/orders/0"], "silent_with_backlog"),
@@ -65,10 +76,10 @@ class Explorer:
 
 
 @contextmanager
-def opened_explorer(logs: Path, chromium: Browser) -> Iterator[Explorer]:
+def opened_explorer(evidence: Path, chromium: Browser, kind: str = "--log-dir") -> Iterator[Explorer]:
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "kafka-copy").symlink_to(logs)  # pictures show the path
-        with explorer("kafka-copy", folder=Path(folder)) as (_, link):
+        (Path(folder) / "kafka-copy").symlink_to(evidence)  # pictures show the path
+        with explorer("kafka-copy", kind=kind, folder=Path(folder)) as (_, link):
             yield Explorer(base=link.partition("/?")[0], link=link, chromium=chromium)
 
 
@@ -109,20 +120,47 @@ def test_an_incident_is_found_by_clicks_alone(name: str, way: list[str], proof: 
         assert started.messages == []
 
 
+def check_page(page: Page, base: str, place: str) -> None:
+    """Everybody can read the page, and nothing of it lies beside a screen."""
+    page.goto(f"{base}{place}")
+    if page.locator(".state-map").count():
+        expect(page.locator(".map-message")).not_to_contain_text("Reading", timeout=TIMEOUT_MS)
+    violations = Axe().run(page).response["violations"]
+    assert [(each["id"], each["nodes"][0]["html"][:120]) for each in violations] == [], place
+    assert page.viewport_size is not None
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"], place
+
+
 @pytest.mark.parametrize(("theme", "size"), [("light", DESK), ("dark", PHONE)], ids=["light-desk", "dark-phone"])
 def test_everybody_can_read_the_pages(opened: Explorer, theme: str, size: dict[str, int]) -> None:
     page = opened.page(theme=theme, size=size)
-    all_pages = ("/", PLACE, "/ask/trace", "/groups/gd-broken", f"{PLACE}/7", "/ask", "/evidence")
-    for number, place in enumerate(all_pages if size == DESK else all_pages[:3]):
-        page.goto(f"{opened.base}{place}")
-        if place == PLACE:
-            wait_for_map(page)
-        violations = Axe().run(page).response["violations"]
-        assert [(each["id"], each["nodes"][0]["html"][:120]) for each in violations] == [], place
-        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"], place
+    for number, place in enumerate(PAGES if size == DESK else PAGES[:3]):
+        check_page(page, opened.base, place)
         keep_picture(page, f"page-{number}-{theme}")
     page.context.close()
     assert opened.messages == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("theme", "size"), [("light", DESK), ("dark", DESK), ("light", PHONE), ("dark", PHONE)],
+    ids=["light-desk", "dark-desk", "light-phone", "dark-phone"],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "kind", "places"),
+    [("dlq", "--log-dir", EVERY_PAGE), ("streams", "--log-dir", OF_STREAMS), ("streams", "--lake", OF_LAKES)],
+    ids=["share-groups", "streams-groups", "lake"],
+)
+def test_everybody_can_read_every_page(
+    name: str, kind: str, places: list[str], theme: str, size: dict[str, int], chromium: Browser
+) -> None:
+    evidence = recorded_lake(name) if kind == "--lake" else dataset(name) / "logs"
+    with opened_explorer(evidence, chromium, kind) as started:
+        page = started.page(theme=theme, size=size)
+        for place in places:
+            check_page(page, started.base, place)
+            keep_picture(page, f"{name}{kind}{place.replace('/', '-')[:60]}-{theme}-{size['width']}")
+        page.context.close()
 
 
 def test_the_slider_replays_the_states_and_the_address_keeps_the_moment(opened: Explorer) -> None:
@@ -131,6 +169,10 @@ def test_the_slider_replays_the_states_and_the_address_keeps_the_moment(opened: 
     wait_for_map(page)
     moment, slider = page.locator(".map-moment"), page.locator(".state-map input[type=range]")
     last = moment.inner_text()
+    page.keyboard.press("ArrowLeft")
+    expect(moment).not_to_have_text(last)
+    page.keyboard.press("ArrowRight")
+    expect(moment).to_have_text(last)
     slider.focus()
     page.keyboard.press("Home")
     expect(moment).to_contain_text("snapshot at 0:0")
