@@ -13,6 +13,7 @@ from sharelens.cli.moments import dated
 from sharelens.cli.options.common import LOCK_TIMEOUT, Duration, NewPath, Time, examples
 from sharelens.output import Shown, say, show
 from sharelens.question_table.shared import LAKE, OUTPUT, lake
+from sharelens.tables.ends import GOES_ON
 from state_model.errors import UsageError
 
 
@@ -92,7 +93,7 @@ def check(lake: str, shown: Shown, **params: Any) -> None:
             stale_ms=params["stale_after"] or limits.stale_ms,
             audit_blocks=_audit_blocks(params["audit_blocks"], limits.audit_blocks),
         ),
-        now_ms=dated({"moment": params["now_ms"]}, None)["moment"],
+        now_ms=dated({"moment": params["now_ms"]}, GOES_ON)["moment"],
         lock_timeout_s=params["lock_timeout"],
     )
     with progress_bars() as progress:

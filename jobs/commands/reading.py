@@ -9,7 +9,7 @@ import click
 from sharelens.cli.asking import parameters
 from sharelens.cli.moments import dated
 from sharelens.cli.options.common import Command, Size, Time, becomes
-from sharelens.parameters.times import Rounding, TimeOfDay
+from sharelens.parameters.times import BeforeEnd, Rounding, TimeOfDay
 from sharelens.question_table.shared import (
     BOOTSTRAP,
     CLUSTER,
@@ -42,7 +42,7 @@ class Reading:
     command_config: str | None = None
     user_topics: str | None = None
     max_bytes: int | None = None
-    until: int | TimeOfDay | None = None
+    until: int | TimeOfDay | BeforeEnd | None = None
     cluster_id: str | None = None
     include_uncommitted: bool = False
     include_deleted: bool = False
@@ -95,13 +95,13 @@ class Reading:
         Raises:
             SharelensError: they can't be read.
         """
-        if not isinstance(self.until, TimeOfDay):
+        if not isinstance(self.until, TimeOfDay | BeforeEnd):
             return self.until
         from sharelens.source.request import Source
-        from sharelens.tables.ends import evidence_end_ms
+        from sharelens.tables.ends import GOES_ON, evidence_end
 
         source = Source(log_dirs=tuple(log_dirs), cluster_id=self.cluster_id, include_deleted=self.include_deleted)
-        until_ms: int = dated({"until": self.until}, evidence_end_ms(source) if log_dirs else None)["until"]
+        until_ms: int = dated({"until": self.until}, evidence_end(source) if log_dirs else GOES_ON)["until"]
         return until_ms
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sharelens.cli.interrupts import unwinding_on_sigterm
-from sharelens.cli.moments import dated, has_times_of_day
+from sharelens.cli.moments import dated, has_undated
 from sharelens.cli.options import common as options
 from sharelens.output import Answer, FindingCounts, Form, Report, Shown, Stream, say, show, tell
 from sharelens.question_table import kinds
@@ -84,8 +84,8 @@ def parameters(*declared: Parameter) -> Callable[[options.Command], options.Comm
 
 
 def _dated(declared: Iterable[Parameter], values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The values with moments in the place of times of day, and the source where it was composed for them."""
-    if not has_times_of_day(values):
+    """The values with moments in the place of what has no date yet, and the source where it was composed for them."""
+    if not has_undated(values):
         return values, {}
     of_source = [
         replace(parameter, part_of=tuple(value for value in parameter.part_of if value.argument == SOURCE))
@@ -94,9 +94,9 @@ def _dated(declared: Iterable[Parameter], values: dict[str, Any]) -> tuple[dict[
     composed = compose(of_source, values, is_after_rules=False)
     if not composed:
         return values, {}
-    from sharelens.tables.ends import evidence_end_ms
+    from sharelens.tables.ends import evidence_end
 
-    return dated(values, evidence_end_ms(composed[SOURCE])), composed
+    return dated(values, evidence_end(composed[SOURCE])), composed
 
 
 def option(parameter: Parameter) -> Callable[[options.Command], options.Command]:

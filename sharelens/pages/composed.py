@@ -14,6 +14,8 @@ from state_model.errors import UsageError
 RECORDS_SHOWN = "50"
 """Records of the state log on the page of a share partition."""
 HOUR_MS = 3_600_000
+LAST_HOUR = (("from", "end-1h"),)
+"""Of a page without a moment: what is drawn or listed over time."""
 NEIGHBOURS = 20
 """Record offsets to each side of a record on its page."""
 HEADINGS_OF: Mapping[str, Sequence[str]] = {
@@ -68,16 +70,16 @@ def group_page(group: str, options: Options, group_type: str) -> Plan:
         "stalled": "Stalls",
         "dlq": "Dead letters",
         "rebalances": "Epochs and members over time",
-        "timeline": "What happened",
     }
-    chosen = [*titles] if group_type != STREAMS else ["overview", "describe", "rebalances", "timeline"]
+    chosen = [*titles] if group_type != STREAMS else ["overview", "describe", "rebalances"]
     sections = [_section(titles[question], question, named) for question in chosen]
     sections.insert(1, _section("State", "describe", (*named, ("state", "on"))))
     sections.insert(3, _section("Members", "describe", (*named, ("members", "on"))))
     if group_type == STREAMS:
         sections.insert(4, _section("Tasks", "describe", (*named, ("tasks", "on"))))
     else:
-        sections.insert(3, _section("Lag over time", "lag", (*_up_to_moment(named), ("every", "auto"))))
+        sections.insert(3, _over_time("Lag", "lag", (*_up_to_moment(named), ("every", "auto"))))
+    sections.append(_over_time("What happened", "timeline", named))
     return Plan(title=f"Group {name(group)}", sections=sections, way=(("Groups", "/groups"),))
 
 
@@ -92,9 +94,9 @@ def share_partition_page(group: str, topic: str, partition: str, options: Option
         "poison": "Archived records",
         "dlq": "Dead letters",
         "life": "Creations, resets and deletions",
-        "timeline": "What happened",
     }
     sections = [_section(title, question, named) for question, title in titles.items()]
+    sections.append(_over_time("What happened", "timeline", named))
     sections.append(_section("Records of the state log", "records", (*named, ("limit", RECORDS_SHOWN))))
     return Plan(
         title=f"{name(topic)}-{partition}",
@@ -165,6 +167,13 @@ def _section(title: str, question: str, options: Options) -> Section:
     address = Address(question, options_of(question, options))
     unbounded = tuple(key for key, text in options if key in MOMENTS and (key, text) not in address.options)
     return Section(title=title, address=address, without=without, unbounded=unbounded)
+
+
+def _over_time(title: str, question: str, options: Options) -> Section:
+    """What happened in a time: the last hour of the evidence, if the page has no moment."""
+    if any(key in MOMENTS for key, _ in options):
+        return _section(title, question, options)
+    return _section(f"{title} in the last hour", question, (*options, *LAST_HOUR))
 
 
 def _up_to_moment(options: Options) -> Options:

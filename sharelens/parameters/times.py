@@ -23,7 +23,8 @@ EPOCH_MS = re.compile(r"[0-9]{1,16}")
 TIME_OF_DAY = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:\.([0-9]{1,6}))?)?")
 UTC_OFFSET = re.compile(r"([+-])([01][0-9]|2[0-3]):?([0-5][0-9])")
 EXAMPLE = "2026-11-21T05:10:00Z"
-TIME_FORMS = f"type {EXAMPLE} (ISO-8601 with a zone), epoch milliseconds, now, -1h, -2d, or 03:29 (in --tz)"
+TIME_FORMS = f"type {EXAMPLE} (ISO-8601 with a zone), epoch milliseconds, now, -1h, end-1h, or 03:29 (in --tz)"
+END = "end"
 FIRST_MS = (datetime.min.replace(tzinfo=UTC) - EPOCH) // MILLISECOND
 LAST_MS = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MILLISECOND
 STEPS_MS = (
@@ -99,14 +100,22 @@ class TimeOfDay:
         return _in_zone(local, self.text, self.option, self.zone)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeforeEnd:
+    """A moment as typed with an option, by the end of the evidence, or by now where the evidence goes on."""
+
+    duration_ms: int
+    clock: Clock
+
+
 def parse_time(
     text: str, *, option: str, rounding: Rounding = Rounding.DOWN, clock: Clock | None = None
-) -> int | TimeOfDay:
-    """A moment in epoch milliseconds, or a time of day.
+) -> int | TimeOfDay | BeforeEnd:
+    """A moment in epoch milliseconds, or one that the end of the evidence decides.
 
     Args:
         text: ISO-8601 with a zone (`Z` or an offset), up to 16 digits of epoch milliseconds, `now`, a duration before
-            now (`-1h30m`), or a time of day (`03:29`).
+            now (`-1h30m`) or before the end of the evidence (`end-1h`, `end`), or a time of day (`03:29`).
         option: the name of the option, for error messages.
         rounding: DOWN where the bound is inclusive above, UP where it is half-open.
         clock: the present and the zone of --tz; None: the system's clock, no zone.
@@ -122,6 +131,8 @@ def parse_time(
         return clock.now_ms
     if trimmed.startswith("-"):
         return _before_now(trimmed, option, clock)
+    if trimmed.lower().startswith(END):
+        return BeforeEnd(duration_ms=_before(trimmed, END, option), clock=clock)
     if TIME_OF_DAY.fullmatch(trimmed):
         return TimeOfDay(trimmed, option=option, rounding=rounding, clock=clock)
     return _milliseconds(_iso_time(trimmed, option, clock), rounding)
@@ -137,10 +148,19 @@ def _moment(epoch_ms: int) -> datetime:
 
 
 def _before_now(text: str, option: str, clock: Clock) -> int:
-    duration = _parts_ms(text[1:].strip())
-    if duration is None or clock.now_ms - duration < FIRST_MS:
+    duration = _before(text, "", option)
+    if clock.now_ms - duration < FIRST_MS:
         raise UsageError(f"{option}: {text!r} is no time; {TIME_FORMS}")
     return clock.now_ms - duration
+
+
+def _before(text: str, beginning: str, option: str) -> int:
+    """The duration (ms) behind a beginning and a minus sign; 0 behind the beginning alone."""
+    rest = text[len(beginning) :].lstrip()
+    duration = 0 if beginning and not rest else _parts_ms(rest[1:].strip()) if rest[:1] == "-" else None
+    if duration is None:
+        raise UsageError(f"{option}: {text!r} is no time; {TIME_FORMS}")
+    return duration
 
 
 def _iso_time(text: str, option: str, clock: Clock) -> datetime:

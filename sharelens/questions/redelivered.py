@@ -20,10 +20,9 @@ from sharelens.questions.answers.shape import answer_schema, in_answer
 from sharelens.questions.answers.streaming import Listing, RowChoice, Sums
 from sharelens.source.request import CutChoice
 from sharelens.tables.port import Tables
-from sharelens.tables.where import Span
+from sharelens.tables.where import WHOLE_SPAN, Span
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 
-EVER = Span()
 ORDER = [*PLACE_ORDER, *((name, "ascending") for name in ("first_offset", "rank", "life_log_offset"))]
 RANKS = {"rank": lambda rows: pc.index_in(rows.column("kind"), value_set=pa.array(REDELIVERIES))}
 SUMMED = {"records": "sum", "max_delivery_count": "max", "last_ms": "max"}
@@ -87,20 +86,16 @@ def _by_group(sums: pa.Table) -> pa.Table:
     return by_group.rename_columns(DIGEST_LAYOUT.schema.names)
 
 
-def redelivered_stream(scoped: Scope, span: Span = EVER, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+def redelivered_stream(
+    scoped: Scope, span: Span = WHOLE_SPAN, columns: Sequence[str] | None = None
+) -> Iterator[pa.Table]:
     """REDELIVERED rows in bounded tables, in any order; at the end of the evidence those of the gold table.
 
     `columns`: at least these, last_ms among them; None: all.
     """
-    rows = kept_stream(scoped, "redelivered_record", columns)
-    if rows is None:
-        rows = stream_of(scoped, measure.rows)
-    return (_in_span(table, span) for table in rows)
-
-
-def _in_span(rows: pa.Table, span: Span) -> pa.Table:
-    rows = filter_rows(rows.rename_columns({"last_ms": "log_time_ms"}), span.expression())
-    return rows.rename_columns({"log_time_ms": "last_ms"})
+    in_span = span.expression("last_ms")
+    rows = kept_stream(scoped, "redelivered_record", columns, in_span)
+    return rows or (filter_rows(table, in_span) for table in stream_of(scoped, measure.rows))
 
 
 LAYOUT = Layout(

@@ -1,23 +1,36 @@
 """The end of the evidence that a command line names, before a question is asked."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sharelens.source.request import Source
 
 
-def evidence_end_ms(source: Source) -> int | None:
-    """The moment up to which the evidence of a source reaches (epoch ms), by its newest record and by its files' times.
+@dataclass(frozen=True, slots=True)
+class EvidenceEnd:
+    """The end of the evidence (epoch ms); None: it has no record, or goes on (a running cluster).
 
-    Without a record of the state log or of the group coordinator's log those of the metadata log count. None: the
-    evidence has no record, or goes on (a running cluster).
+    `newest_ms`: of its newest record. `until_ms`: up to when it is known that there is no other, by its files' times.
+    """
+
+    newest_ms: int | None = None
+    until_ms: int | None = None
+
+
+GOES_ON = EvidenceEnd()
+
+
+def evidence_end(source: Source) -> EvidenceEnd:
+    """The end of the evidence of a source.
+
+    Without a record of the state log or of the group coordinator's log those of the metadata log count.
     """
     if source.live is not None:
-        return None
+        return GOES_ON
     return _lake_end(source) if source.lake is not None else _logs_end(source)
 
 
-def _lake_end(source: Source) -> int | None:
+def _lake_end(source: Source) -> EvidenceEnd:
     from sharelens.tables.opening import open_evidence
 
     with open_evidence(source) as evidence:
@@ -25,11 +38,12 @@ def _lake_end(source: Source) -> int | None:
         end_ms = _latest((*(part.last_ms for part in evidence.cover()), *(log.last_ms for log in group_logs)))
         history = evidence.metadata.history if end_ms is None else None
         if history is None:
-            return _latest((end_ms, evidence.read_until_ms()))
-        return _latest(row.begin.timestamp_ms for row in history.validities)
+            return EvidenceEnd(end_ms, _latest((end_ms, evidence.read_until_ms())))
+        newest_ms = _latest(row.begin.timestamp_ms for row in history.validities)
+        return EvidenceEnd(newest_ms, newest_ms)
 
 
-def _logs_end(source: Source) -> int | None:
+def _logs_end(source: Source) -> EvidenceEnd:
     """By the last batches of the logs alone, however long they are."""
     from sharelens.kafka_log.reader import log_end
     from sharelens.tables.logs.directories import LogDirectories, log_directories
@@ -42,7 +56,10 @@ def _logs_end(source: Source) -> int | None:
         return _latest(log_end(log).newest_ms for log in logs.united if log.topic in topics)
 
     end_ms = newest_of(*RECORD_TOPICS)
-    return newest_of(METADATA_TOPIC) if end_ms is None else _latest((end_ms, logs.read_until_ms()))
+    if end_ms is not None:
+        return EvidenceEnd(end_ms, _latest((end_ms, logs.read_until_ms())))
+    newest_ms = newest_of(METADATA_TOPIC)
+    return EvidenceEnd(newest_ms, newest_ms)
 
 
 def _latest(times: Iterable[int | None]) -> int | None:

@@ -66,13 +66,13 @@ class Span:
     to_offset: int | None = None
     state_partitions: frozenset[int] | None = None
 
-    def expression(self) -> pc.Expression | None:
-        """The condition on log_time_ms, log_offset and state_partition; None when there is none."""
+    def expression(self, time: str = "log_time_ms") -> pc.Expression | None:
+        """The condition on the column of the time, log_offset and state_partition; None when there is none."""
         parts: list[pc.Expression] = []
         if self.from_ms is not None:
-            parts.append(pc.field("log_time_ms") >= self.from_ms)
+            parts.append(pc.field(time) >= self.from_ms)
         if self.to_ms is not None:
-            parts.append(pc.field("log_time_ms") < self.to_ms)
+            parts.append(pc.field(time) < self.to_ms)
         if self.from_offset is not None:
             parts.append(pc.field("log_offset") >= self.from_offset)
         if self.to_offset is not None:

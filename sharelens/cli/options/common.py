@@ -11,6 +11,7 @@ import click
 
 from sharelens.parameters.times import (
     SECOND_MS,
+    BeforeEnd,
     Clock,
     Rounding,
     TimeOfDay,
@@ -27,17 +28,19 @@ CLOCK = "sharelens.clock"
 BYTE_UNITS = {"": 1, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
-class Time(click.ParamType[int | TimeOfDay]):
-    """A moment or a time of day, as `parse_time` reads it. All times of a command line have the same now."""
+class Time(click.ParamType[int | TimeOfDay | BeforeEnd]):
+    """A moment, perhaps without a date yet, as `parse_time` reads it. All times of a command line have the same now."""
 
     name = "time"
 
     def __init__(self, rounding: Rounding = Rounding.DOWN) -> None:
         self.rounding = rounding
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | TimeOfDay:
-        """Epoch milliseconds or a time of day; UsageError with the line to type."""
-        if isinstance(value, int | TimeOfDay):
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | TimeOfDay | BeforeEnd:
+        """Epoch milliseconds or what the end of the evidence decides; UsageError with the line to type."""
+        if isinstance(value, int | TimeOfDay | BeforeEnd):
             return value
         clock = None if ctx is None else ctx.meta.setdefault(CLOCK, Clock())
         return parse_time(str(value), option=_option(param, "--as-of"), rounding=self.rounding, clock=clock)

@@ -115,12 +115,14 @@ def stream_of(
     return (rows(scoped.inputs(part, settings)) for part in scoped.parts)
 
 
-def kept_stream(scoped: Scope, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table] | None:
-    """The rows of `kept_rows` in bounded tables; `columns`: only these."""
+def kept_stream(
+    scoped: Scope, name: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None
+) -> Iterator[pa.Table] | None:
+    """The rows of `kept_rows` in bounded tables; `columns`: only these; `where`: a condition on the table's columns."""
     measure = STAGED[name]
     if not scoped.cut.is_whole or not scoped.evidence.stored(measure.table):
         return None
-    return scoped.evidence.scan(measure.table, columns or measure.schema.names, stored_rows(scoped))
+    return scoped.evidence.scan(measure.table, columns or measure.schema.names, stored_rows(scoped, where))
 
 
 def stored_rows(scoped: Scope, columns: pc.Expression | None = None) -> Where:

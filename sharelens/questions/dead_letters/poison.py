@@ -52,7 +52,7 @@ def poison(
     """
     scoped = scope(evidence, key_filter, cut)
     archived = ArchivedRows(scoped, span, RowChoice(order=measure.ORDER, row_limit=row_limit), gaps=gaps)
-    for rows in given_up_with_dead_letter_causes(scoped, settings, cut.as_of_ms, near_limit=near_limit):
+    for rows in given_up_with_dead_letter_causes(scoped, settings, cut.as_of_ms, near_limit=near_limit, span=span):
         archived.add(rows)
     return archived.answer()
 
@@ -98,14 +98,12 @@ class ArchivedRows:
 
 def poison_stream(scoped: Scope, cut: CutChoice, span: Span, settings: GroupSettings) -> Iterator[pa.Table]:
     """POISON_RECORD rows, gaps among them, in bounded tables, in any order."""
-    for rows in given_up_with_dead_letter_causes(scoped, settings, cut.as_of_ms):
-        yield in_span(rows, span)
+    yield from given_up_with_dead_letter_causes(scoped, settings, cut.as_of_ms, span=span)
 
 
 def in_span(rows: pa.Table, span: Span) -> pa.Table:
     """The POISON_RECORD rows whose last outcome lies in the span."""
-    timed = filter_rows(rows.rename_columns({"last_outcome_ms": "log_time_ms"}), span.expression())
-    return timed.rename_columns({"log_time_ms": "last_outcome_ms"})
+    return filter_rows(rows, span.expression("last_outcome_ms"))
 
 
 def without_gaps(rows: pa.Table) -> pa.Table:

@@ -18,14 +18,14 @@ from sharelens.output import name_cell
 from sharelens.output.wording import listed
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.doubtful_settings import doubtful_settings
-from sharelens.questions.answers.measured import Scope, is_stored, scope
+from sharelens.questions.answers.measured import Scope, is_stored, kept_stream, scope
 from sharelens.questions.answers.streaming import rows_of_stream
 from sharelens.questions.dead_letters.given_up import given_up_stream
 from sharelens.source.request import CutChoice
 from sharelens.tables.dlq_filter import DeadLetterFilter
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_dead_letter_partitions, read_dead_letters
-from sharelens.tables.where import Keys, Span, Where
+from sharelens.tables.where import WHOLE_SPAN, Keys, Span, Where
 from state_model.columnar.keys import SHARE_PARTITION_KEY, only_keys_of
 
 NOT_FOUND = (
@@ -95,10 +95,20 @@ def judged_stream(
 
 
 def given_up_with_dead_letter_causes(
-    scoped: Scope, settings: GroupSettings, as_of_ms: int | None, *, near_limit: bool = False
+    scoped: Scope, settings: GroupSettings, as_of_ms: int | None, *, near_limit: bool = False, span: Span = WHOLE_SPAN
 ) -> Iterator[pa.Table]:
-    """Rows of `given_up_stream` with the causes of their dead letters; ranges are split where causes differ."""
-    return with_dead_letter_causes(scoped, given_up_stream(scoped, settings, near_limit=near_limit), settings, as_of_ms)
+    """Rows of `given_up_stream` whose last outcome lies in the span, with the causes of their dead letters.
+
+    Ranges are split where causes differ. Where a run stored the rows, they have these causes.
+    """
+    in_span = span.expression("last_outcome_ms")
+    is_answered = is_stored(scoped, "gold.poison_record", settings) and not near_limit
+    kept_rows = kept_stream(scoped, "poison_record", where=in_span) if is_answered else None
+    if kept_rows is not None:
+        return kept_rows
+    given_up = given_up_stream(scoped, settings, near_limit=near_limit)
+    with_causes = with_dead_letter_causes(scoped, given_up, settings, as_of_ms)
+    return (filter_rows(rows, in_span) for rows in with_causes)
 
 
 def with_dead_letter_causes(

@@ -108,6 +108,11 @@ class MinuteSums(ABC):
         self._sums = Sums([*self.KEYS, "minute"], {"records": "sum", "at_ms": "min", "log_offset": "min"})
         self._is_empty = True
 
+    @classmethod
+    def columns(cls) -> list[str]:
+        """The columns that `add` needs of rows with record offsets."""
+        return [*cls.KEYS, cls.TIME, cls.LOG_OFFSET, "first_offset", "last_offset"]
+
     def add(self, rows: pa.Table) -> None:
         """Adds rows with KEYS, TIME and LOG_OFFSET."""
         at_ms = rows.column(self.TIME)

@@ -116,7 +116,7 @@ def _archived(scoped: Scope, cut: CutChoice, span: Span, settings: GroupSettings
 
 def _redelivered(scoped: Scope, span: Span) -> Iterator[entries_of.Entry]:
     sums = entries_of.RedeliveredSums()
-    for rows in redelivered_stream(scoped, span):
+    for rows in redelivered_stream(scoped, span, sums.columns()):
         sums.add(rows)
     return sums.entries(sums.table())
 

@@ -11,7 +11,7 @@ from sharelens.cli import main
 from sharelens.cli.moments import dated
 from sharelens.parameters.times import HOUR_MS, MINUTE_MS, Clock, Rounding, TimeOfDay, parse_zone, time_text
 from sharelens.source.request import Source
-from sharelens.tables.ends import evidence_end_ms
+from sharelens.tables.ends import GOES_ON, EvidenceEnd, evidence_end
 from tests.datasets import dataset
 from tests.logs.file_times import set_times
 from tests.logs.state_logs import snapshot, update, write_log_directory
@@ -59,6 +59,9 @@ def answer(evidence: list[str], capsys: pytest.CaptureFixture[str]) -> Answer:
         (["--from", "12:00"], [2], "--from 12:00: 2023-11-15T12:00:00.000Z, the newest such time up to the end of"),
         (["--to", "12:00"], [0, 1], "--to 12:00: 2023-11-15T12:00:00.000Z, the newest such time up to the end of"),
         (["--to", "12:01"], [], "--to 12:01: 2023-11-14T12:01:00.000Z, the newest such time up to the end of"),
+        (["--from", "end-5m"], [1, 2], ""),
+        (["--from", "end"], [2], ""),
+        (["--from", "end-6m", "--to", "end"], [1], ""),
         (
             ["--to", "12:01", "--from", "11:55"],
             [1, 2],
@@ -107,20 +110,20 @@ def test_times_of_files_prolong_the_evidence(tmp_path: Path) -> None:
     write_checkpoints(logs, high_watermarks={("__share_group_state", 0): 3})
     source = Source(log_dirs=(str(logs),))
     set_times(logs, appended_ms=NOON_MS, checkpoint_ms=NOON_MS + HOUR_MS)
-    assert evidence_end_ms(source) == NOON_MS + HOUR_MS
+    assert evidence_end(source) == EvidenceEnd(NOON_MS, NOON_MS + HOUR_MS)
     set_times(logs, appended_ms=NOON_MS + HOUR_MS, checkpoint_ms=NOON_MS + HOUR_MS)  # those of a copy
-    assert evidence_end_ms(source) == NOON_MS
+    assert evidence_end(source) == EvidenceEnd(NOON_MS, NOON_MS)
 
 
 @pytest.mark.parametrize("name", ["admin", "streams-basic"])
 def test_a_lake_ends_where_its_log_directory_ends(name: str) -> None:
     logs = Source(log_dirs=(str(dataset(name) / "logs"),))
-    assert evidence_end_ms(logs) == evidence_end_ms(Source(lake=str(recorded_lake(name)))) is not None
+    assert evidence_end(logs) == evidence_end(Source(lake=str(recorded_lake(name)))) != GOES_ON
 
 
 def test_the_metadata_log_alone_has_an_end() -> None:
     nodes = sorted(path for path in dataset("metadata").rglob("__cluster_metadata-0") if path.is_dir())
-    assert evidence_end_ms(Source(log_dirs=(str(nodes[0].parent),))) is not None
+    assert evidence_end(Source(log_dirs=(str(nodes[0].parent),))) != GOES_ON
 
 
 def test_a_run_takes_records_until_the_newest_such_moment(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,7 +136,7 @@ def test_a_run_takes_records_until_the_newest_such_moment(logs: Path, capsys: py
 def test_evidence_that_goes_on_ends_now(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock(now_ms=NOON_MS, zone=parse_zone("Asia/Kolkata", option="--tz"))
     typed = TimeOfDay("17:00", option="--from", clock=clock)
-    assert dated({"from_ms": typed, "name": "x"}, None) == {"from_ms": NOON_MS - 30 * MINUTE_MS, "name": "x"}
+    assert dated({"from_ms": typed, "name": "x"}, GOES_ON) == {"from_ms": NOON_MS - 30 * MINUTE_MS, "name": "x"}
     assert capsys.readouterr().err == (
         "sharelens: --from 17:00: 2023-11-15T17:00:00.000+05:30 (Asia/Kolkata), the newest such time up to now, "
         "2023-11-15T12:00:00.000Z\n"

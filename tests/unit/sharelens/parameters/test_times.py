@@ -16,6 +16,7 @@ from sharelens.parameters.times import (
     MAX_DURATION_MS,
     MINUTE_MS,
     UNITS_MS,
+    BeforeEnd,
     Clock,
     Rounding,
     TimeOfDay,
@@ -75,11 +76,26 @@ def test_a_time_without_a_zone_is_refused_with_the_line_to_type(text: str, corre
     "text",
     [
         *("", "soon", "yesterday", "24:00", "12:60", "2026-13-01T00:00:00Z", "1.5", "9" * 17),
-        *("-", "-5", "--1h", "-1x", "- -1h", "+1h", "1h", "-999999999d", "now-1h"),
+        *(
+            "-",
+            "-5",
+            "--1h",
+            "-1x",
+            "- -1h",
+            "+1h",
+            "1h",
+            "-999999999d",
+            "now-1h",
+            "end1h",
+            "end-",
+            "end-1x",
+            "end+1h",
+            "ends",
+        ),
     ],
 )
 def test_what_is_no_time_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=r"is no time; type 2026-.*epoch milliseconds, now, -1h, -2d, or 03:29"):
+    with pytest.raises(UsageError, match=r"is no time; type 2026-.*epoch milliseconds, now, -1h, end-1h, or 03:29"):
         parse_time(text, option="--to")
 
 
@@ -124,6 +140,12 @@ def at(now: str, zone: str | None = None) -> Clock:
 )
 def test_times_relative_to_now(text: str, before_ms: int) -> None:
     assert parse_time(text, option="--from", clock=Clock(now_ms=NOW_MS)) == NOW_MS - before_ms
+
+
+@pytest.mark.parametrize(("text", "before_ms"), [("end", 0), ("END-1h", HOUR_MS), ("end - 1h30m", 90 * MINUTE_MS)])
+def test_times_before_the_end_wait_for_it(text: str, before_ms: int) -> None:
+    clock = Clock(now_ms=NOW_MS)
+    assert parse_time(text, option="--from", clock=clock) == BeforeEnd(duration_ms=before_ms, clock=clock)
 
 
 @pytest.mark.parametrize(
