@@ -6,6 +6,8 @@ The command is that of a wheel; tests/docs/test_pages_run.py runs pages with tha
 import socket
 from pathlib import Path
 
+import pytest
+
 from tests.pages import DOCS, WITHOUT_CHECKS, blocks, installed, warmed
 
 PAGE = DOCS / "how-to" / "reproduce-an-incident.md"
@@ -28,6 +30,7 @@ def free_address() -> str:
         return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
+@pytest.mark.soak
 def test_the_page_runs(tmp_path: Path) -> None:
     lines = [command for block in blocks(PAGE) for command in block.commands]
     assert [line.startswith(BROKER) for line in lines].count(True) == 1

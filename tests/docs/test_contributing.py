@@ -153,7 +153,7 @@ def test_commands_run_the_code_of_the_copy(tree: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", every_nth(4, EXAMPLES))
+@pytest.mark.parametrize("page", every_nth(len(EXAMPLES), EXAMPLES))
 def test_the_page_can_be_followed(page: str, tree: Path) -> None:
     for earlier_page in pages_before(page):
         for block in blocks(earlier_page):

@@ -14,14 +14,14 @@ from jobs.run import run
 from sharelens.kafka_log.errors import SourceMissingError
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
-from tests.datasets import dataset, kinds_first
+from tests.datasets import FEW, dataset, kinds_first
 from tests.lakes import assert_same
 from tests.processes.in_process import make_lake, recorded_lake
 
 LARGE = ("big-small", "big")
 
 
-@pytest.mark.parametrize("name", kinds_first(but=LARGE))
+@pytest.mark.parametrize("name", kinds_first(FEW, but=LARGE))
 def test_a_recorded_log_gives_the_lake_that_it_gives_without_spark(
     name: str, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from sharelens.cli import main
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("spark")
 def test_the_demo_computes_on_spark_and_shows_that_one_process_writes_equal_tables(
     capsys: pytest.CaptureFixture[str],

@@ -16,6 +16,7 @@ import pytest
 
 from sharelens.cli.app import main
 from tests.datasets import dataset
+from tests.depths import in_soak
 from tests.processes.explorer import explorer
 
 pytestmark = pytest.mark.slow
@@ -83,7 +84,7 @@ def test_slow_and_hostile_connections_keep_nobody_waiting(running: tuple[subproc
     assert process.poll() is None
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, *in_soak(signal.SIGTERM)])
 def test_it_ends_with_its_processes(number: int) -> None:
     with explorer(LOGS) as (process, link):
         assert link
