@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from kafka import errors as kafka_errors
@@ -114,19 +115,22 @@ class Cluster:
             include_topic_authorized_operations=False,
             max_version=12,
         )
-        answer = self.connection.ask(self.connection.nodes()[0], request)
-        self.connection.learn_brokers(answer)
-        self.cluster_id = answer.cluster_id
-        topics = {
-            topic.name: Topic(
-                name=topic.name,
-                topic_id=uuid_text(topic.topic_id.bytes),
-                leaders={partition.partition_index: partition.leader_id for partition in topic.partitions},
-                leader_epochs={partition.partition_index: partition.leader_epoch for partition in topic.partitions},
-            )
-            for topic in answer.topics
-            if not topic.error_code
-        }
+
+        def read(answer: Any) -> Mapping[str, Topic]:
+            self.connection.learn_brokers(answer)
+            self.cluster_id = answer.cluster_id
+            return {
+                topic.name: Topic(
+                    name=topic.name,
+                    topic_id=uuid_text(topic.topic_id.bytes),
+                    leaders={partition.partition_index: partition.leader_id for partition in topic.partitions},
+                    leader_epochs={partition.partition_index: partition.leader_epoch for partition in topic.partitions},
+                )
+                for topic in answer.topics
+                if not topic.error_code
+            }
+
+        topics = self.connection.ask(self.connection.nodes()[0], request, read)
         self._leaders, self._leader_epochs = {}, {}
         for topic in topics.values():
             for partition, leader in topic.leaders.items():
@@ -249,19 +253,18 @@ class Cluster:
         for place in sorted(followers.keys() & positions.keys()):
             of_node[followers[place]].append(place)
         most_bytes = OUTSTANDING_BYTES // max(1, len(of_node))
+        requests = {
+            node: self._fetch_request(positions, follower_places, most_bytes, "", reading)
+            for node, follower_places in of_node.items()
+        }
         try:
-            answers = self.connection.ask_all(
-                {
-                    node: self._fetch_request(positions, follower_places, most_bytes, "", reading)
-                    for node, follower_places in of_node.items()
-                }
-            )
+            answers = self.connection.ask_all(requests, partial(_asked, _fetch_answers, followers.keys()))
         except ClusterError:  # a follower that went away
             return {}
         return {
             place: partition
-            for answer in answers.values()
-            for place, partition in _fetch_answers(answer)
+            for partitions in answers.values()
+            for place, partition in partitions
             if not partition.error_code and _has_records(partition)
         }
 
@@ -318,8 +321,8 @@ class Cluster:
                 of_leader[self._leaders.get(place, NO_LEADER)].append(place)
             of_leader.pop(NO_LEADER, None)
             requests = {node: request(leader_places) for node, leader_places in of_leader.items()}
-            for answer in self.connection.ask_all(requests).values():
-                for place, partition in partitions_of(answer):
+            for partitions in self.connection.ask_all(requests, partial(_asked, partitions_of, pending)).values():
+                for place, partition in partitions:
                     code = partition.error_code
                     if code in accepted or not self._has_moved(place, code):
                         answers[place] = partition
@@ -360,6 +363,17 @@ def _fetch_answers(answer: Any) -> list[tuple[Place, Any]]:
         for topic in answer.responses
         for partition in topic.partitions
     ]
+
+
+def _asked(
+    partitions_of: Callable[[Any], Iterable[tuple[Place, Any]]], places: Set[Place], answer: Any
+) -> list[tuple[Place, Any]]:
+    """The partitions of an answer; ValueError for one that is none of `places`."""
+    partitions = list(partitions_of(answer))
+    for place, _ in partitions:
+        if place not in places:
+            raise ValueError(f"nobody asked for {place.topic}-{place.partition}")
+    return partitions
 
 
 def _has_records(answer: Any) -> bool:

@@ -4,7 +4,7 @@ A resource that one may not describe is left out, as if nothing were known about
 """
 
 from collections.abc import Iterable, Mapping, Set
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kafka.protocol.admin import DescribeConfigsRequest, ListGroupsRequest
 
@@ -34,8 +34,8 @@ def group_ids(connection: Connection) -> Set[str]:
     """The groups that one may describe."""
     groups = set()
     for node in connection.nodes():
-        answer = connection.ask(node, ListGroupsRequest(states_filter=[], types_filter=[], max_version=5))
-        groups |= {group.group_id for group in answer.groups}
+        request = ListGroupsRequest(states_filter=[], types_filter=[], max_version=5)
+        groups |= connection.ask(node, request, lambda answer: {group.group_id for group in answer.groups})
     return groups
 
 
@@ -59,12 +59,16 @@ def _settings(connection: Connection, node: int, kind: int, names: Iterable[str]
     request = DescribeConfigsRequest(
         resources=resources, include_synonyms=False, include_documentation=False, max_version=4
     )
+    return connection.ask(node, request, _values)
+
+
+def _values(answer: Any) -> Mapping[str, Mapping[str, Value]]:
     return {
         result.resource_name: {
             config.name: Value(config.value, SOURCES.get(config.config_source, "unknown"))
             for config in result.configs
             if config.value is not None and not config.is_sensitive
         }
-        for result in connection.ask(node, request).results
+        for result in answer.results
         if not result.error_code
     }

@@ -3,9 +3,9 @@
 import logging
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from kafka import errors as kafka_errors
 from kafka.net.compat import KafkaNetClient
@@ -30,6 +30,9 @@ OF_CONNECTIONS = (kafka_errors.KafkaTimeoutError, kafka_errors.KafkaConnectionEr
 CUT = (kafka_errors.KafkaConnectionError, kafka_errors.NodeNotReadyError, OSError)
 TRIES, PAUSE_S = 5, 0.2
 """How often a request is sent that only reads, and the first pause between two tries; each is twice the one before."""
+UNREADABLE = (TypeError, AttributeError, ValueError, LookupError, ArithmeticError)
+"""Errors of code that reads an answer in which something is null, missing or out of range that never is."""
+Result = TypeVar("Result")
 
 
 class _Connections(KafkaConnectionManager):  # type: ignore[misc]
@@ -51,6 +54,8 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
                 close(error)
 
             connection.close = close_with
+            # The library would wait as long as a broker says; `Connection` waits, within the request's time-out.
+            connection._maybe_throttle = lambda _: None
         return connection
 
     def maybe_raise_auth_failure(self, node_id: Any) -> None:
@@ -140,21 +145,22 @@ class Connection:
         """Takes over the brokers of a Metadata answer."""
         self._client.cluster.update_metadata(metadata)
 
-    def ask(self, node: int, request: Any) -> Any:
-        """The answer of a broker to a request of the library.
+    def ask(self, node: int, request: Any, read: Callable[[Any], Result]) -> Result:
+        """What `read` makes of the answer of a broker to a request of the library.
 
         Raises:
-            ClusterError: the broker does not answer.
+            ClusterError: the broker does not answer, or with what the protocol does not allow.
         """
-        return self.ask_all({node: request})[node]
+        return self.ask_all({node: request}, read)[node]
 
-    def ask_all(self, requests: Mapping[int, Any]) -> Mapping[int, Any]:
-        """The answers of several brokers, by node id, to a request each, which they handle at the same time.
+    def ask_all(self, requests: Mapping[int, Any], read: Callable[[Any], Result]) -> Mapping[int, Result]:
+        """What `read` makes of the answers of several brokers, by node id, to a request each.
 
-        Requests read alone, so one whose connection was cut is sent again.
+        They handle them at the same time. Requests read alone, so one whose connection was cut is sent again. A broker
+        that wants to be left alone is, for as long as the time-out of a request.
 
         Raises:
-            ClusterError: a broker does not answer.
+            ClusterError: a broker does not answer, or with what the protocol does not allow.
         """
         answers: dict[int, Any] = {}
         for attempt in range(TRIES):
@@ -168,8 +174,35 @@ class Connection:
                 break
         if failures:
             raise ClusterError(self._unreachable(failures[0])) from failures[0]
-        time.sleep(max((_throttle_s(answer) for answer in answers.values()), default=0))
-        return answers
+        self._pause({node: (requests[node], answer) for node, answer in answers.items()})
+        return {node: self._read(node, requests[node], answer, read) for node, answer in answers.items()}
+
+    def _pause(self, answered: Mapping[int, tuple[Any, Any]]) -> None:
+        """Waits as long as the brokers want; ClusterError where one wants more than the time-out of a request."""
+        pauses_s = {node: _throttle_s(answer) for node, (_, answer) in answered.items()}
+        node, pause_s = max(pauses_s.items(), key=lambda each: each[1], default=(0, 0.0))
+        if pause_s * 1000 > self._timeout_ms:
+            raise ClusterError(
+                f"{self._named(node, answered[node][0])} and wants to be left alone for {pause_s:,.0f} s; a request "
+                f"may take {self._timeout_ms / 1000:,.0f} s (request.timeout.ms in --command-config): look for "
+                "quotas of this user with kafka-configs.sh --describe"
+            )
+        time.sleep(pause_s)
+
+    def _read(self, node: int, request: Any, answer: Any, read: Callable[[Any], Result]) -> Result:
+        try:
+            return read(answer)
+        except UNREADABLE as error:
+            text = " ".join(str(error).split())[:200]
+            raise ClusterError(
+                f"{self._named(node, request)} with what Kafka's protocol does not allow ({type(error).__name__}: "
+                f"{text}); look whether a Kafka broker answers there, and no proxy changes what it says"
+            ) from error
+
+    def _named(self, node: int, request: Any) -> str:
+        """Who answered what, as the beginning of a line."""
+        api = str(getattr(request, "name", type(request).__name__)).removesuffix("Request")
+        return f"--bootstrap-server {self.bootstrap_server}: broker {node} answers {api}"
 
     def _ask_once(self, requests: Mapping[int, Any], answers: dict[int, Any]) -> list[BaseException]:
         """Sends all requests, then adds the answers as they come; the errors of those that failed."""

@@ -7,7 +7,7 @@ groups alone: the coordinator of share state (type 2) is a matter between broker
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from kafka.protocol.metadata import FindCoordinatorRequest
 
@@ -20,6 +20,7 @@ from state_model.uuids import uuid_text
 OF_GROUPS, WITH_MANY_KEYS = 0, 4
 """The type of a coordinator of groups, and the first version of FindCoordinator that takes several of them."""
 TASK_TYPES = ("active", "standby", "warmup")
+Result = TypeVar("Result")
 
 
 class Coordinators:
@@ -40,8 +41,11 @@ class Coordinators:
         request = FindCoordinatorRequest(
             key_type=OF_GROUPS, coordinator_keys=keys, min_version=WITH_MANY_KEYS, max_version=WITH_MANY_KEYS
         )
-        answer = self._connection.ask(self._connection.nodes()[0], request)
-        return {each.key: each.node_id for each in answer.coordinators if not each.error_code}
+        return self._connection.ask(
+            self._connection.nodes()[0],
+            request,
+            lambda answer: {each.key: each.node_id for each in answer.coordinators if not each.error_code},
+        )
 
     def share_groups(self, groups: Iterable[str]) -> Mapping[str, GroupNow]:
         """The share groups by id. Raises ClusterError."""
@@ -49,7 +53,7 @@ class Coordinators:
         def request(ids: Sequence[str]) -> KioRequest:
             return KioRequest(ApiKey.SHARE_GROUP_DESCRIBE, (1, 1), {"group_ids": ids})
 
-        return {each.group_id: _group(each, _of_partitions) for each in self._described(groups, request)}
+        return dict(self._described(groups, request, lambda each: [(each.group_id, _group(each, _of_partitions))]))
 
     def streams_groups(self, groups: Iterable[str]) -> Mapping[str, GroupNow]:
         """The streams groups by id. Raises ClusterError."""
@@ -57,7 +61,7 @@ class Coordinators:
         def request(ids: Sequence[str]) -> KioRequest:
             return KioRequest(ApiKey.STREAMS_GROUP_DESCRIBE, (0, 0), {"group_ids": ids})
 
-        return {each.group_id: _group(each, _of_tasks) for each in self._described(groups, request)}
+        return dict(self._described(groups, request, lambda each: [(each.group_id, _group(each, _of_tasks))]))
 
     def offsets(self, groups: Iterable[str]) -> Mapping[SharePartition, OffsetNow]:
         """The initialized share partitions of groups. Raises ClusterError."""
@@ -66,24 +70,25 @@ class Coordinators:
             whole_groups = [{"group_id": name, "topics": None} for name in ids]
             return KioRequest(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, (0, 1), {"groups": whole_groups})
 
-        return {
-            SharePartition(group.group_id, uuid_text(topic.topic_id.bytes), partition.partition_index): OffsetNow(
-                partition.start_offset, _lag(partition)
-            )
-            for group in self._described(groups, request)
-            for topic in group.topics
-            for partition in topic.partitions
-            if not partition.error_code and topic.topic_id is not None
-        }
+        return dict(self._described(groups, request, _offsets))
 
-    def _described(self, groups: Iterable[str], request: Callable[[Sequence[str]], KioRequest]) -> Iterator[Any]:
-        """The groups of the answers to a request for the groups of each coordinator."""
+    def _described(
+        self,
+        groups: Iterable[str],
+        request: Callable[[Sequence[str]], KioRequest],
+        of_group: Callable[[Any], Iterable[Result]],
+    ) -> Iterator[Result]:
+        """What `of_group` makes of each group of the answers to a request for the groups of each coordinator."""
         of_node: dict[int, list[str]] = defaultdict(list)
         for group, node in self.nodes(groups).items():
             of_node[node].append(group)
         requests = {node: request(names) for node, names in of_node.items()}
-        for answer in self._connection.ask_all(requests).values() if requests else ():
-            yield from (group for group in answer.groups if not group.error_code)
+
+        def described(answer: Any) -> list[Result]:
+            return [each for group in answer.groups if not group.error_code for each in of_group(group)]
+
+        for results in self._connection.ask_all(requests, described).values() if requests else ():
+            yield from results
 
 
 def _group(described: Any, assigned: Callable[[Any], frozenset[tuple[object, ...]]]) -> GroupNow:
@@ -91,6 +96,18 @@ def _group(described: Any, assigned: Callable[[Any], frozenset[tuple[object, ...
         member.member_id: MemberNow(member.member_epoch, assigned(member.assignment)) for member in described.members
     }
     return GroupNow(described.group_state, described.group_epoch, described.assignment_epoch, members)
+
+
+def _offsets(group: Any) -> list[tuple[SharePartition, OffsetNow]]:
+    return [
+        (
+            SharePartition(group.group_id, uuid_text(topic.topic_id.bytes), partition.partition_index),
+            OffsetNow(partition.start_offset, _lag(partition)),
+        )
+        for topic in group.topics
+        for partition in topic.partitions
+        if not partition.error_code and topic.topic_id is not None
+    ]
 
 
 def _of_partitions(assignment: Any) -> frozenset[tuple[object, ...]]:

@@ -18,14 +18,20 @@ def ensure_share_groups(connection: Connection) -> None:
     Brokers that name no finalized features are believed to have it on.
     """
     request = ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version="0", max_version=4)
-    answer = connection.ask(connection.nodes()[0], request)
+    reason = connection.ask(connection.nodes()[0], request, _why_without)
+    if reason is not None:
+        raise ClusterError(
+            f"--bootstrap-server {connection.bootstrap_server}: the cluster has no share groups: {reason}"
+        )
+
+
+def _why_without(answer: Any) -> str | None:
+    """Why the cluster has no share groups; None: it has them."""
     if SHARE_FETCH not in {api.api_key for api in answer.api_keys}:
-        reason = "its brokers do not know them; they came with Kafka 4.1"
-    elif answer.finalized_features and not _share_version(answer.finalized_features):
-        reason = f"{SHARE_VERSION} is 0; turn them on with kafka-features.sh upgrade --feature {SHARE_VERSION}=1"
-    else:
-        return
-    raise ClusterError(f"--bootstrap-server {connection.bootstrap_server}: the cluster has no share groups: {reason}")
+        return "its brokers do not know them; they came with Kafka 4.1"
+    if answer.finalized_features and not _share_version(answer.finalized_features):
+        return f"{SHARE_VERSION} is 0; turn them on with kafka-features.sh upgrade --feature {SHARE_VERSION}=1"
+    return None
 
 
 def _share_version(finalized: Iterable[Any]) -> int:

@@ -25,6 +25,8 @@ from sharelens.kafka_log.segment_file import MAXIMUM_BATCH_BYTES
 from state_model.topics import INTERNAL_TOPICS
 
 Begin = Callable[[str, str, int, int], tuple[int, tuple[LeaderEpoch, ...], int | None]]
+MOST_TURNS = 100
+"""How often a log may lose its tail, or begin anew, while it is fetched: a broker may say so for ever."""
 NODE = 0
 """The copy is of no single broker; a log directory has a node id all the same."""
 
@@ -177,10 +179,17 @@ class LogCopy:
         A broker leaves out partitions once an answer is full, so that one without batches beside others says nothing.
         """
         ends = dict(ends)
+        turns: Counter[Place] = Counter()
         while behind := self._behind(ends):
             moved = False
             for fetched in self._cluster.fetch({place: partition.position for place, partition in behind.items()}):
                 moved |= self._take(fetched)
+                turns[fetched.place] += fetched.is_out_of_range or fetched.diverging is not None
+                if turns[fetched.place] > MOST_TURNS:
+                    raise ClusterError(
+                        f"{self._where(fetched.place)}: the log began anew or lost its tail {MOST_TURNS} times while "
+                        "it was fetched; look whether a Kafka broker answers there"
+                    )
                 if fetched.diverging is not None:  # the end may be below the one of before
                     ends |= self._cluster.offsets([fetched.place], LATEST)
             if not moved:  # compaction, or the markers of transactions
@@ -221,6 +230,12 @@ class LogCopy:
             )
         if not len(headers):
             return False
+        last_offsets = headers[:, record_batch.LAST_OFFSET]
+        if last_offsets[0] < self._partitions[fetched.place].offset or (np.diff(last_offsets) <= 0).any():
+            raise ClusterError(
+                f"{self._where(fetched.place)}: the answer holds batches up to offset {last_offsets.max()} that are "
+                "not those asked for, or not in order; look whether a Kafka broker answers there"
+            )
         self.bytes_of_topics[fetched.place.topic] += size
         if self.fetched_bytes > self._most_bytes and not self._stops_at_limit:
             raise ClusterError(

@@ -4,7 +4,7 @@ ListGroups leaves out groups, and Metadata of all topics leaves out topics, with
 (org.apache.kafka.server.AuthHelper). The operations that one may do on the cluster, and Metadata by name, say so.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 from kafka.protocol.admin import DescribeClusterRequest
@@ -29,8 +29,7 @@ def missing_rights(connection: Connection) -> Sequence[str]:
     Brokers name no operation to a user without DESCRIBE, so that another request tells about DESCRIBE_CONFIGS.
     """
     request = DescribeClusterRequest(include_cluster_authorized_operations=True, max_version=1)
-    allowed = connection.ask(connection.nodes()[0], request).authorized_operations
-    missing = {} if allowed is None else {key: text for key, text in EFFECTS.items() if key[0] not in allowed}
+    missing = connection.ask(connection.nodes()[0], request, _missing)
     if any(operation == DESCRIBE for operation, _ in missing) and broker_settings(connection):
         missing = {key: text for key, text in missing.items() if key[0] != DESCRIBE_CONFIGS}
     if not missing:
@@ -44,23 +43,28 @@ def missing_rights(connection: Connection) -> Sequence[str]:
     return [line]
 
 
+def _missing(answer: Any) -> dict[tuple[int, str], str]:
+    allowed = answer.authorized_operations
+    return {} if allowed is None else {key: text for key, text in EFFECTS.items() if key[0] not in allowed}
+
+
 def ensure_visible(connection: Connection, topics: Iterable[str]) -> None:
     """Raises ClusterError if one may not describe one of the topics, which Metadata of all topics left out."""
-    for described in _described(connection, topics):
-        if described.error_code == TOPIC_AUTHORIZATION_FAILED:
+    for name, error_code, _ in _described(connection, topics):
+        if error_code == TOPIC_AUTHORIZATION_FAILED:
             raise ClusterError(
-                f"--bootstrap-server {connection.bootstrap_server}: no right to describe topic {described.name}; add "
-                f"it with kafka-acls.sh --add --allow-principal User:NAME --operation Read --topic {described.name}"
+                f"--bootstrap-server {connection.bootstrap_server}: no right to describe topic {name}; add "
+                f"it with kafka-acls.sh --add --allow-principal User:NAME --operation Read --topic {name}"
             )
 
 
 def unreadable(connection: Connection, topics: Iterable[str]) -> list[str]:
     """Those of the topics that one may not read."""
-    return [each.name for each in _described(connection, topics) if READ not in (each.authorized_operations or ())]
+    return [name for name, _, operations in _described(connection, topics) if READ not in operations]
 
 
-def _described(connection: Connection, topics: Iterable[str]) -> Sequence[Any]:
-    """Metadata of topics by name, with the operations that one may do on each."""
+def _described(connection: Connection, topics: Iterable[str]) -> Sequence[tuple[str, int, Set[int]]]:
+    """Name, error code and the operations that one may do, by Metadata of topics by name."""
     topic: Any = MetadataRequest.MetadataRequestTopic
     named = [topic(name=name) for name in topics]
     if not named:
@@ -72,4 +76,10 @@ def _described(connection: Connection, topics: Iterable[str]) -> Sequence[Any]:
         include_topic_authorized_operations=True,
         max_version=9,
     )
-    return list(connection.ask(connection.nodes()[0], request).topics)
+    return connection.ask(
+        connection.nodes()[0],
+        request,
+        lambda answer: [
+            (topic.name, topic.error_code, frozenset(topic.authorized_operations or ())) for topic in answer.topics
+        ],
+    )

@@ -37,7 +37,7 @@ class ScriptedBrokers:
     def learn_brokers(self, metadata):
         assert [broker.node_id for broker in metadata.brokers] == [1, 2]
 
-    def ask(self, node, request):
+    def ask(self, node, request, read):
         self.metadata_requests += 1
         partition = MetadataResponse.MetadataResponseTopic.MetadataResponsePartition
         partitions = [
@@ -47,12 +47,12 @@ class ScriptedBrokers:
         broker = MetadataResponse.MetadataResponseBroker
         topic = MetadataResponse.MetadataResponseTopic(name="orders", topic_id=UUID(int=7), partitions=partitions)
         brokers = [broker(node_id=each, host="h", port=1, rack=None) for each in (1, 2)]
-        return through_bytes(MetadataResponse(cluster_id="c", brokers=brokers, topics=[topic]), 12)
+        return read(through_bytes(MetadataResponse(cluster_id="c", brokers=brokers, topics=[topic]), 12))
 
-    def ask_all(self, requests):
+    def ask_all(self, requests, read):
         if self.gone & requests.keys():
             raise ClusterError("it went away")
-        return {node: self.answer(node, request) for node, request in requests.items()}
+        return {node: read(self.answer(node, request)) for node, request in requests.items()}
 
     def answer(self, node, request):
         if isinstance(request, ListOffsetsRequest):

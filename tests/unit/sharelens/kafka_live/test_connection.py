@@ -3,7 +3,8 @@
 import socket
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pytest
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
@@ -19,10 +20,15 @@ VERSIONS = {ApiVersionsRequest.API_KEY: 3, MetadataRequest.API_KEY: 9, ListOffse
 
 
 class ScriptedBroker:
-    """Node 1. `throttle_ms` stands in answers to ListOffsets; the next `cuts` of them are cut connections instead."""
+    """Node 1. `throttle_ms` and `topics` stand in answers to ListOffsets, whose frames are `changed` before they go.
+
+    The next `cuts` of them are cut connections instead.
+    """
 
     def __init__(self) -> None:
         self.throttle_ms, self.cuts, self.received = 0, 0, 0
+        self.topics: list[object] | None = []
+        self.changed: Callable[[bytes], bytes] = bytes
         self._listener = socket.create_server((HOST, 0))
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -47,7 +53,8 @@ class ScriptedBroker:
                     return
                 is_flexible = answer.flexible_version_q(version) and key != ApiVersionsRequest.API_KEY
                 data = struct.pack(">i", correlation_id) + b"\0" * is_flexible + bytes(answer.encode(version=version))
-                client.sendall(struct.pack(">i", len(data)) + data)
+                frame = struct.pack(">i", len(data)) + data
+                client.sendall(self.changed(frame) if key == ListOffsetsRequest.API_KEY else frame)
 
     def _answer(self, key: int) -> ApiVersionsResponse | MetadataResponse | ListOffsetsResponse | None:
         if key == ApiVersionsRequest.API_KEY:
@@ -64,7 +71,7 @@ class ScriptedBroker:
         if self.cuts:
             self.cuts -= 1
             return None
-        return ListOffsetsResponse(throttle_time_ms=self.throttle_ms, topics=[])
+        return ListOffsetsResponse(throttle_time_ms=self.throttle_ms, topics=self.topics)
 
 
 @pytest.fixture
@@ -84,7 +91,11 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def ask(broker: ScriptedBroker) -> None:
     with Connection(f"{HOST}:{broker.port}", CommandConfig(timeout_ms=5_000)) as connection:
-        connection.ask(NODE, ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=[], max_version=7))
+        connection.ask(NODE, ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=[], max_version=7), _topics)
+
+
+def _topics(answer: ListOffsetsResponse) -> list[object]:
+    return list(answer.topics)
 
 
 def test_the_next_request_waits_as_long_as_a_broker_throttles(broker, pauses):
@@ -108,3 +119,37 @@ def test_a_broker_that_cuts_every_connection_is_given_up(broker, pauses):
     with pytest.raises(ClusterError, match="the cluster does not answer"):
         ask(broker)
     assert broker.received == TRIES
+
+
+@pytest.mark.parametrize("throttle_ms", [5_001, (1 << 31) - 1])
+def test_a_broker_that_throttles_for_longer_than_a_request_may_take_is_named(broker, pauses, throttle_ms):
+    broker.throttle_ms = throttle_ms
+    with pytest.raises(ClusterError, match=r"broker 1 answers ListOffsets and wants to be left alone for [\d,]+ s; a"):
+        ask(broker)
+    assert sum(pauses) == 0
+
+
+def test_a_null_where_no_broker_has_one_is_one_line_with_broker_and_api(broker):
+    broker.topics = None
+    with pytest.raises(ClusterError, match="broker 1 answers ListOffsets with what Kafka's protocol does not allow"):
+        ask(broker)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda frame: frame[:4] + struct.pack(">i", 1 << 20) + frame[8:],
+        lambda frame: struct.pack(">i", -1) + frame[4:],
+        lambda frame: struct.pack(">i", 0) + frame[4:],
+        lambda frame: struct.pack(">i", (1 << 31) - 1) + frame[4:],
+        lambda frame: frame[:8] + b"\xff" * (len(frame) - 8),
+        lambda frame: frame[:8] + b"\0" * (len(frame) - 8),
+        lambda frame: frame * 3,
+    ],
+    ids=["another request", "negative length", "no length", "2 GiB", "all ones", "all zeros", "three times"],
+)
+def test_bytes_that_are_no_answer_end_in_one_line(broker, pauses, changed):
+    broker.changed = changed
+    with suppress(ClusterError):  # some are answers all the same
+        ask(broker)
+    assert sum(pauses) < 10

@@ -25,9 +25,9 @@ class ScriptedConnection:
     def nodes(self):
         return [1]
 
-    def ask(self, node, request):
+    def ask(self, node, request, read):
         self.requests.append(request)
-        return self.settings if isinstance(request, DescribeConfigsRequest) else self.answer
+        return read(self.settings if isinstance(request, DescribeConfigsRequest) else self.answer)
 
 
 def described(allowed):
