@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from sharelens.cli.asking import parameters
-from sharelens.cli.options.common import Size, examples
+from sharelens.cli.memory import bounded_memory
+from sharelens.cli.options.common import Duration, Size, examples
 from sharelens.output import Shown, show
 from sharelens.question_table.shared import LAKE, OUTPUT, STORAGE_OPTION
 from state_model.errors import SharelensError, UsageError
@@ -55,6 +56,14 @@ if TYPE_CHECKING:
     envvar="SHARELENS_SQL_SPILL",
     help="Disk that DuckDB may use for larger results, in a private temporary folder.",
 )
+@click.option(
+    "--timeout",
+    type=Duration(bare_unit="s"),
+    default="60s",
+    show_default=True,
+    envvar="SHARELENS_SQL_TIMEOUT",
+    help="How long DuckDB may compute.",
+)
 @parameters(*OUTPUT)
 def sql(
     query: str | None,
@@ -66,6 +75,7 @@ def sql(
     engine: str,
     memory: int,
     spill: int,
+    timeout: int,
     shown: Shown,
 ) -> None:
     """One SELECT over the tables at the published cut, as bronze.x, silver.x, gold.x; no file or network access.
@@ -99,9 +109,12 @@ def sql(
         return
     from sharelens.questions.queries import sql
 
-    limits = sql.Limits(memory_bytes=memory, spill_bytes=spill)
+    limits = sql.Limits(memory_bytes=memory, spill_bytes=spill, time_ms=timeout)
     text = text if chosen is None else chosen.duckdb_sql
-    with sql.sql(opened, text, values, row_limit=shown.row_limit, limits=limits) as answer:
+    with (
+        bounded_memory(memory),
+        sql.sql(opened, text, values, row_limit=shown.row_limit, limits=limits) as answer,
+    ):
         show(answer, shown)
 
 

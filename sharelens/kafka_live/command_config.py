@@ -65,6 +65,8 @@ WITHOUT_EFFECT = re.compile(
     r"sasl\.login\.(refresh|retry|connect)\..*|ssl\.secure\.random\.implementation"
 )
 """Keys of Kafka's clients that nothing depends on here: they are accepted and left alone."""
+LIKE_A_KEY = re.compile(r"(ssl|sasl|security|client|request)(\.[a-z]+)+")
+"""Texts that are shown as unknown keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,9 +158,16 @@ class _Socket(ssl.SSLSocket):
 PLAINTEXT = CommandConfig()
 
 
-def unknown_keys(properties: Iterable[str]) -> list[str]:
-    """The keys that no client of Kafka has, or that mean nothing for a connection; in order."""
-    return [key for key in properties if key not in READ | UNSUPPORTED.keys() and not WITHOUT_EFFECT.fullmatch(key)]
+def unknown_lines(lines: Iterable[tuple[int, str, str]]) -> list[str]:
+    """What no client of Kafka has, or what means nothing for a connection, of (line, key, value); in order.
+
+    A line that does not begin as Kafka's keys do is only numbered: it may be a password.
+    """
+    return [
+        key if value and LIKE_A_KEY.fullmatch(key) else f"line {number}"
+        for number, key, value in lines
+        if key not in READ | UNSUPPORTED.keys() and not WITHOUT_EFFECT.fullmatch(key)
+    ]
 
 
 def command_config(properties: Mapping[str, str], where: str) -> CommandConfig:

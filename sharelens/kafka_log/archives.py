@@ -3,9 +3,11 @@
 
 Segments are read at positions, which a compressed stream has not. So an archive is unpacked in one pass into a private
 folder below `archives_folder()`, under a name made of its path, size and modification time (in a store: its ETag): as
-long as these stay, no later command unpacks it again. Folders that no command used for a day are removed.
+long as these stay, no later command unpacks it again. Folders that no command used for a day are removed; those that a
+killed command unpacked into go with the next one that unpacks.
 """
 
+import fcntl
 import hashlib
 import os
 import re
@@ -13,7 +15,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sharelens.kafka_log.errors import ArchiveError
@@ -26,6 +28,8 @@ URI = re.compile(
 )
 FOLDER_VARIABLE = "SHARELENS_ARCHIVES_DIR"
 UNUSED_S = 86_400
+UNPACKING = ".unpacking-"
+"""The beginning of the names of folders into which a process unpacks, and which it locks."""
 
 
 def log_directories(uris: Iterable[str]) -> tuple[str, ...]:
@@ -123,9 +127,11 @@ def _unpack_whole(archive: Archive, place: Path, target: Path) -> None:
     """Unpacks into a folder that gets its name when it is complete; another process may have been first."""
     from sharelens.kafka_log.unpacking import unpack  # its libraries are for archives alone
 
-    scratch = tempfile.mkdtemp(prefix=".unpacking-", dir=place)
+    with _locked(place):
+        scratch = Path(tempfile.mkdtemp(prefix=UNPACKING, dir=place))
+        handle = _lock(scratch)
     try:
-        unpack(archive, Path(scratch))
+        unpack(archive, scratch)
         try:
             os.rename(scratch, target)
         except OSError:
@@ -133,17 +139,50 @@ def _unpack_whole(archive: Archive, place: Path, target: Path) -> None:
                 raise
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+        os.close(handle)
 
 
 def _remove_unused(place: Path) -> None:
-    """Removes what no command used for a day: complete folders, and those of commands that were killed."""
+    """Removes complete folders that no command used for a day, and those that a command that is gone unpacked into."""
     oldest = time.time() - UNUSED_S
-    for folder in place.iterdir():
-        try:
-            if folder.stat().st_mtime < oldest:
-                _remove(folder)
-        except FileNotFoundError:
-            continue
+    with _locked(place):
+        for folder in place.iterdir():
+            try:
+                is_left = _is_free(folder) if folder.name.startswith(UNPACKING) else folder.stat().st_mtime < oldest
+                if is_left:
+                    _remove(folder)
+            except FileNotFoundError:
+                continue
+
+
+def _is_free(folder: Path) -> bool:
+    """Whether no process unpacks into a folder."""
+    try:
+        os.close(_lock(folder, fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Holds the lock of a folder, which waits for others."""
+    handle = _lock(folder)
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def _lock(folder: Path, how: int = 0) -> int:
+    """An open folder that is locked until it is closed, at the end of the process at the latest."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | how)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
 
 
 def _remove(folder: Path) -> None:

@@ -101,7 +101,7 @@ def _acquire(lake: Lake, deadline: float) -> int:
         handle = _open(path, lake)
         try:
             _lock(handle, lake, deadline)
-            is_current = _is_at(path, os.fstat(handle))
+            is_current = _is_at(path, os.fstat(handle), follows_links=False)
         except BaseException:
             os.close(handle)
             raise
@@ -112,18 +112,21 @@ def _acquire(lake: Lake, deadline: float) -> int:
 
 def _open(path: str, lake: Lake) -> int:
     try:
-        return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            text = f"{path} is a link, and a lock is a file of the lake's own; look who made it, and remove it"
+            raise LakeError(text) from error
         if error.errno not in NOT_WRITABLE:
             raise
         text = f"{lake} can't be written ({path}: {error.strerror})"
         raise LakeError(f"{text}; make the folder writable for this user, or name another lake") from error
 
 
-def _is_at(path: str, status: os.stat_result) -> bool:
+def _is_at(path: str, status: os.stat_result, *, follows_links: bool = True) -> bool:
     """Whether a file or folder is the one at a path."""
     try:
-        return os.path.samestat(os.stat(path), status)
+        return os.path.samestat(os.stat(path, follow_symlinks=follows_links), status)
     except FileNotFoundError:
         return False
 

@@ -13,7 +13,7 @@ from enum import Enum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from sharelens.kafka_formats.properties import parse
+from sharelens.kafka_formats.properties import numbered
 from sharelens.live.left_out import LeftOut
 from sharelens.measures.settings.observations import (
     END_OFFSETS,
@@ -33,7 +33,7 @@ from state_model.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, STATE_TOPIC, UNKN
 
 try:
     from sharelens.kafka_live.cluster import LATEST, NO_OFFSET, READ_COMMITTED, READ_UNCOMMITTED, Cluster, Place, Topic
-    from sharelens.kafka_live.command_config import PLAINTEXT, CommandConfig, command_config, unknown_keys
+    from sharelens.kafka_live.command_config import PLAINTEXT, CommandConfig, command_config, unknown_lines
     from sharelens.kafka_live.configurations import broker_settings, group_ids, group_settings
     from sharelens.kafka_live.connection import Connection
     from sharelens.kafka_live.errors import ClusterError
@@ -81,12 +81,13 @@ def address(bootstrap_server: str | None, config_file: str | None, user_topics: 
     if config_file is None:
         return Address(bootstrap_server=bootstrap_server)
     where = f"--command-config: {config_file}"
-    properties = parse(read_text_file(config_file, "--command-config", "a file of Kafka's client properties"), where)
-    if unknown := unknown_keys(properties):
+    text = read_text_file(config_file, "--command-config", "a file of Kafka's client properties")
+    lines = list(numbered(text, where))
+    if unknown := unknown_lines(lines):
         named = ", ".join(name_cell(key[:LONGEST_KEY]) for key in unknown[:MOST_KEYS])
         remainder_text = f" and {len(unknown) - MOST_KEYS} more" if len(unknown) > MOST_KEYS else ""
         say_warnings([f"{where} has unknown keys, which count for nothing: {named}{remainder_text}"])
-    config = command_config(properties, where)
+    config = command_config({key: value for _, key, value in lines}, where)
     return Address(bootstrap_server=bootstrap_server, config=config, config_file=config_file)
 
 

@@ -2,6 +2,7 @@
 
 import re
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
@@ -12,6 +13,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sharelens.lake.bounded_scan import BoundedDataset
@@ -19,6 +21,7 @@ from sharelens.lake.scan import Cut
 from sharelens.lake.tables import TABLES
 from sharelens.lake.view_columns import NAMED_TABLES, NAMES, view_query
 from sharelens.output import Stream, name_cell
+from sharelens.parameters.times import DAY_MS, FIRST_MS, LAST_MS, lasted
 from sharelens.tables.lakes.published import readable
 from state_model.errors import SharelensError, UsageError
 
@@ -41,14 +44,21 @@ LOCKS = (
 BATCH_ROWS = 1 << 12
 AGAIN_S = 0.02
 MEBIBYTE = 1 << 20
+DAY_UNITS = {"D": 1, "s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+"""By the unit of a date or timestamp how many of it a day has."""
+FIRST_DAY, LAST_DAY = (FIRST_MS // DAY_MS, LAST_MS // DAY_MS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of a query: bytes of memory, and of disk for larger results."""
+    """Limits of a query: bytes of memory, and of disk for larger results; how long the engine may compute.
+
+    The engine does not count the memory of single texts; who needs a bound of these gives the process one.
+    """
 
     memory_bytes: int = 1 << 30
     spill_bytes: int = 10 << 30
+    time_ms: int | None = None
 
 
 DEFAULT_LIMITS = Limits()
@@ -75,7 +85,10 @@ def sql(
         yield table_names()
         return
     ensure_one_select(query)
-    with tempfile.TemporaryDirectory(prefix="sharelens-sql-") as folder, _engine() as (connection, computed, opened):
+    with (
+        tempfile.TemporaryDirectory(prefix="sharelens-sql-") as folder,
+        _engine(limits.time_ms) as (connection, computed, opened),
+    ):
 
         def begin() -> pa.RecordBatchReader:
             connection.execute(AS_SPARK)
@@ -94,8 +107,12 @@ def sql(
 
 
 @contextmanager
-def _engine() -> Iterator[tuple[duckdb.DuckDBPyConnection, Callable[[Callable[[], Any]], Any], ExitStack]]:
+def _engine(
+    time_ms: int | None,
+) -> Iterator[tuple[duckdb.DuckDBPyConnection, Callable[[Callable[[], Any]], Any], ExitStack]]:
     """A connection, what calls a function in the thread of the engine, and what is closed before the connection.
+
+    All calls together may take `time_ms`; what the caller does between them does not count.
 
     While its main thread computes in C, Python hears no Ctrl-C, or C code drops it. At the end the engine is
     interrupted until it has stopped: it forgets what came before a query began, and waits for threads of its own.
@@ -105,12 +122,31 @@ def _engine() -> Iterator[tuple[duckdb.DuckDBPyConnection, Callable[[Callable[[]
         thread.submit(int)  # the thread starts before the engine has a call that Ctrl-C could leave behind
         connection = thread.submit(duckdb.connect, ":memory:").result()
         try:
-            yield connection, lambda call: thread.submit(call).result(), opened
+            yield connection, _within(time_ms, thread), opened
         finally:
             closed = thread.submit(opened.close)
             while wait([closed], AGAIN_S).not_done:
                 connection.interrupt()
             thread.submit(connection.close)
+
+
+def _within(time_ms: int | None, thread: ThreadPoolExecutor) -> Callable[[Callable[[], Any]], Any]:
+    """What calls a function in a thread, and raises SharelensError once its calls took longer than that."""
+    left_s = None if time_ms is None else time_ms / 1000
+
+    def computed(call: Callable[[], Any]) -> Any:
+        nonlocal left_s
+        begun = time.monotonic()
+        try:
+            return thread.submit(call).result(left_s)
+        except TimeoutError:
+            raise SharelensError(
+                f"sql: the query took longer than {lasted(time_ms)}; narrow it, or raise --timeout"
+            ) from None
+        finally:
+            left_s = None if left_s is None else max(0.0, left_s - (time.monotonic() - begun))
+
+    return computed
 
 
 def with_distinct_names(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Stream:
@@ -125,8 +161,35 @@ def with_distinct_names(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) ->
         names.append(next(label for label in chain([name], numbered) if label.lower() not in used))
         used.add(names[-1].lower())
     fields = [field.with_name(name) for field, name in zip(schema, names, strict=True)]
-    renamed = (batch.rename_columns(names) for batch in batches)
+    renamed = (_of_calendar(batch.rename_columns(names)) for batch in batches)
     return Stream(schema=pa.schema(fields), batches=renamed, none="no rows")
+
+
+def _of_calendar(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch; SharelensError where a date or a timestamp is outside the years that the output can write."""
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if _is_beyond(column):
+            raise SharelensError(
+                f"sql: column {name_cell(name)} has a date outside the years 1 to 9999; CAST it AS VARCHAR to see it"
+            )
+    return batch
+
+
+def _is_beyond(column: pa.Array) -> bool:
+    """Whether a date or timestamp in a column, or nested in it, is outside the years 1 to 9999."""
+    kind = column.type
+    if pa.types.is_struct(kind):
+        return any(_is_beyond(column.field(number)) for number in range(kind.num_fields))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return _is_beyond(column.flatten())
+    if pa.types.is_map(kind):
+        return _is_beyond(column.keys) or _is_beyond(column.items)
+    if not pa.types.is_date(kind) and not pa.types.is_timestamp(kind):
+        return False
+    per_day = DAY_UNITS[kind.unit if pa.types.is_timestamp(kind) else "ms" if pa.types.is_date64(kind) else "D"]
+    span = pc.min_max(column.cast(pa.int32() if pa.types.is_date32(kind) else pa.int64()))
+    first, last = span["min"].as_py(), span["max"].as_py()
+    return first is not None and not (FIRST_DAY * per_day <= first and last < (LAST_DAY + 1) * per_day)
 
 
 def table_names() -> Stream:
@@ -170,6 +233,8 @@ def _plain_errors() -> Iterator[None]:
         raise UsageError(f"sql: {_first_line(error)}") from error
     except duckdb.OutOfMemoryException as error:
         raise SharelensError(f"sql: {_first_line(error)}; narrow the query, or raise --memory and --spill") from error
+    except MemoryError as error:
+        raise SharelensError("sql: no memory is left; narrow the query, or raise --memory") from error
     except (duckdb.Error, pa.ArrowException) as error:
         raise SharelensError(f"sql: {_first_line(error)}") from error
 

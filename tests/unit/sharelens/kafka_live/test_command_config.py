@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from sharelens.kafka_formats.properties import parse
-from sharelens.kafka_live.command_config import CommandConfig, command_config, unknown_keys
+from sharelens.kafka_formats.properties import numbered, parse
+from sharelens.kafka_live.command_config import CommandConfig, command_config, unknown_lines
 from sharelens.kafka_live.connection import Connection
 from sharelens.kafka_live.errors import ClusterError
 from sharelens.live.cluster import Address, LiveCluster, UserTopics
@@ -103,8 +103,13 @@ def test_stores_that_can_not_be_used_are_named(tmp_path, store, content):
 
 
 def test_unknown_keys_are_named_and_harmless_ones_are_not():
-    keys = ["client.id", "ssl.trustore.location", "ssl.key.password", "key.deserializer", "client.rack", "x"]
-    assert unknown_keys(keys) == ["ssl.trustore.location", "x"]
+    keys = ["client.id", "ssl.trustore.location", "ssl.key.password", "key.deserializer", "client.rack"]
+    assert unknown_lines((number, key, "v") for number, key in enumerate(keys, 1)) == ["ssl.trustore.location"]
+
+
+@pytest.mark.parametrize("stray", ["s3cret", "s3cret word", "s3.cret=x", "ssl.s3cret", "S3CRET: x", "sasl.s3cret"])
+def test_a_line_that_may_be_a_password_is_numbered_alone(stray):
+    assert unknown_lines(numbered(f"client.id=a\n{stray}\n")) == ["line 2"]
 
 
 def test_no_secret_is_in_a_repr():

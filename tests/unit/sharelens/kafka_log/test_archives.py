@@ -1,5 +1,6 @@
 """Archives as log directories: what is inside, and when an archive is unpacked."""
 
+import fcntl
 import gzip
 import os
 import shutil
@@ -172,6 +173,20 @@ def test_what_is_missing_or_empty_is_refused_in_one_line(tmp_path: Path) -> None
     (tmp_path / "notes").mkdir()
     with pytest.raises(ArchiveError, match="has no log directory inside: pack the folder that holds folders TOPIC-N"):
         log_directories([str(pack(tmp_path / "notes.tar", (tmp_path / "notes", "notes")))])
+
+
+def test_what_a_killed_command_unpacked_goes_with_the_next_one_and_what_another_unpacks_stays(tmp_path: Path) -> None:
+    place = archives.archives_folder()
+    killed, busy = (place / f"{archives.UNPACKING}{name}" for name in ("killed", "busy"))
+    for folder in (killed, busy):
+        (folder / "orders-0").mkdir(parents=True)
+    handle = os.open(busy, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    log_directories([str(pack(tmp_path / "log.tar", (broker(tmp_path / "data"), ".")))])
+    assert (killed.exists(), busy.exists()) == (False, True)
+    os.close(handle)
+    log_directories([str(pack(tmp_path / "later.tar", (broker(tmp_path / "later"), ".")))])
+    assert not busy.exists()
 
 
 @pytest.mark.parametrize("uri", ["archive:///a/b", "archive:///x.tar!/../../etc", "archive://x.tar!/a"])

@@ -206,3 +206,14 @@ def test_a_lake_that_this_user_cannot_write_is_refused(
     message = rf"can't be written \(.*\.lock: {os.strerror(code)}\); make the folder writable"
     with pytest.raises(LakeError, match=message):
         take(tmp_path, 0)
+
+
+@pytest.mark.parametrize("target", ["precious.txt", "not there"])
+def test_a_link_in_the_place_of_the_lock_is_refused_and_its_target_stays(target: str, tmp_path: Path) -> None:
+    (tmp_path / "precious.txt").write_text("of somebody else", encoding="utf-8")
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / ".lock").symlink_to(tmp_path / target)
+    with pytest.raises(LakeError, match=r"\.lock is a link, and a lock is a file of the lake's own; look who made it"):
+        take(tmp_path / "lake", 0)
+    assert (tmp_path / "precious.txt").read_text(encoding="utf-8") == "of somebody else"
+    assert {path.name for path in tmp_path.iterdir()} == {"precious.txt", "lake"}

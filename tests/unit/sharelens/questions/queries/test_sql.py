@@ -7,6 +7,7 @@ import pytest
 
 from sharelens.lake.scan import Cut, open_lake
 from sharelens.lake.tables import TABLES
+from sharelens.questions.queries import sql as sql_module
 from sharelens.questions.queries.sql import BATCH_ROWS, Limits, sql
 from sharelens.questions.queries.tables import table_columns, tables
 from state_model.errors import SharelensError, UsageError
@@ -188,3 +189,42 @@ def test_a_user_cannot_raise_the_limits(lake: Cut) -> None:
         assert answer.read_all().table.to_pylist() == [{"m": "64.0 MiB"}]
     with pytest.raises(UsageError):
         answer_of(lake, "SET memory_limit = '64GB'")
+
+
+COUNTED = "SELECT count(*) FROM range(100000000000) a(n), range(1000) b(m) WHERE n % 7 = m"
+
+
+def test_a_query_that_computes_for_too_long_is_ended(lake: Cut) -> None:
+    with (
+        pytest.raises(SharelensError, match=r"^sql: the query took longer than 0\.2 s; narrow it, or raise --timeout$"),
+        sql(lake, COUNTED, limits=Limits(time_ms=200)) as answer,
+    ):
+        answer.read_all()
+
+
+def test_what_a_reader_does_between_two_batches_is_no_time_of_the_query(
+    lake: Cut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(0, 1_000_000, 1000))  # each look at the clock is 1,000 s after the one before
+    with sql(lake, ENDLESS, limits=Limits(time_ms=3_500_000)) as answer:
+        next(answer.batches)
+        monkeypatch.setattr(sql_module.time, "monotonic", lambda: next(clock))
+        assert [next(answer.batches).num_rows > 0 for _ in range(3)] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["DATE '10000-01-01'", "DATE '0001-01-01 (BC)'", "'infinity'::TIMESTAMP", "TIMESTAMPTZ '12000-01-01 00:00:00Z'",
+     "[DATE '12000-01-01']", "{'a': {'b': TIMESTAMP_S '12000-01-01'}}", "MAP {DATE '12000-01-01': 1}"],
+)  # fmt: skip
+def test_a_date_that_no_output_writes_is_refused_by_its_column(lake: Cut, value: str) -> None:
+    with pytest.raises(
+        SharelensError, match="^sql: column odd has a date outside the years 1 to 9999; CAST it AS V"
+    ):
+        answer_of(lake, f"SELECT 1 AS n, {value} AS odd")
+
+
+def test_the_first_and_the_last_date_and_none_are_answers(lake: Cut) -> None:
+    values = ["DATE '0001-01-01'", "DATE '9999-12-31'", "TIMESTAMP '9999-12-31 23:59:59.999999'", "NULL::DATE"]
+    (row,) = answer_of(lake, f"SELECT {', '.join(f'{value} AS c{n}' for n, value in enumerate(values))}").to_pylist()
+    assert [str(value) for value in row.values()] == ["0001-01-01", "9999-12-31", "9999-12-31 23:59:59.999999", "None"]
