@@ -1,4 +1,4 @@
-"""Durability across power cuts: flushes commits to the disk, and sets torn commits aside.
+"""Durability across power cuts: flushes commits to the disk, refuses torn commits, and sets them aside.
 
     data files | commits of a stage | the commit that marks the stage as done | ... | publication
     ^ on the disk before their commit ^ on the disk before the mark             ^ all on the disk before it
@@ -20,6 +20,8 @@ from sharelens.lake.transactions import LOG, commit_path
 LAST_CHECKPOINT = "_last_checkpoint"
 SET_ASIDE = ".torn"
 PARQUET_END = b"PAR1"
+LINE_END_BYTES = 8
+"""Of the end of a commit, which holds the end of its last action and a line break."""
 
 
 def sync(lake: Lake) -> None:
@@ -97,6 +99,43 @@ def set_aside_unpublished(lake: Lake, table: str, published: int) -> list[str]:
         if path.exists():
             path.rename(path.with_name(name + SET_ASIDE))
     return [f"{table}: versions above {published} rest on what was torn: set aside"] if later else []
+
+
+def ensure_whole(lake: Lake, table: str, version: int | None = None) -> None:
+    """Refuses a version (None: the newest one in the log) with a commit that is gone, empty or cut off.
+
+    delta-rs reads an empty commit as one that changed nothing, so rows would be missing without a word. Looked at are
+    the commits behind the newest checkpoint. In a store each object is whole.
+
+    Raises:
+        LakeError: there is such a commit.
+    """
+    storage = lake.table_storage(table)
+    if not isinstance(storage, LocalStorage):
+        return
+    names = set(storage.folder(LOG).names())
+    numbers = {int(entry[1]) for name in names if (entry := LOG_ENTRY.fullmatch(name))}
+    for number in range(max(numbers, default=-1) if version is None else version, -1, -1):
+        if os.path.basename(checkpoint_path(number)) in names:
+            return
+        path = storage.path / commit_path(number)
+        problem = (
+            "is damaged" if path.name in names and _is_cut_off(path) else "is gone" if path.name not in names else ""
+        )
+        if problem:
+            remedy = "`sharelens run` sets it aside" if version is None else "make a new lake from the logs"
+            raise LakeError(
+                f"{table} in {lake}: the commit of its version {number} {problem} ({path}), so rows would be missing; "
+                f"put the file back from a copy, or {remedy}"
+            )
+
+
+def _is_cut_off(path: Path) -> bool:
+    """Whether a commit is empty, or does not end as one does."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - LINE_END_BYTES))
+        return not file.read().rstrip().endswith(b"}")
 
 
 def _is_torn_json(path: Path) -> bool:

@@ -1,7 +1,8 @@
 """Reading a lake: tables at the versions of the published cut, filters pushed into the scan. No names become SQL."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from sharelens.lake.durability import ensure_whole
 from sharelens.lake.errors import LakeError
 from sharelens.lake.lake import Lake
 from sharelens.lake.snapshot import Snapshot
@@ -37,6 +39,7 @@ class Cut:
         if version is None:
             return None
         if table not in self._snapshots:
+            ensure_whole(self.lake, table, version)
             self._snapshots[table] = self.lake.snapshot(table, version)
         return self._snapshots[table]
 
@@ -53,7 +56,8 @@ class Cut:
         dataset = self.dataset(table)
         if dataset is None:
             return selected.empty_table()
-        return dataset.to_table(columns=selected.names, filter=where).cast(selected)
+        with readable_files(self.lake, self.snapshot(table)):
+            return dataset.to_table(columns=selected.names, filter=where).cast(selected)
 
 
 def open_lake(lake: Lake | str | os.PathLike[str]) -> Cut:
@@ -66,7 +70,10 @@ def open_lake(lake: Lake | str | os.PathLike[str]) -> Cut:
     lake = lake if isinstance(lake, Lake) else Lake(lake)
     ensure_lake(lake)
     if lake.exists(PUBLICATION):
-        rows = lake.snapshot(PUBLICATION).rows()
+        ensure_whole(lake, PUBLICATION)
+        published = lake.snapshot(PUBLICATION)
+        with readable_files(lake, published):
+            rows = published.rows()
     else:
         rows = TABLES[PUBLICATION].schema.empty_table()
     if rows.num_rows == 0:
@@ -76,6 +83,34 @@ def open_lake(lake: Lake | str | os.PathLike[str]) -> Cut:
     cut = Cut(lake=lake, versions=versions_of(newest), publication=newest)
     cut.snapshot("gold.share_partition_state")  # refuses a lake of another version before any query
     return cut
+
+
+@contextmanager
+def readable_files(lake: Lake, snapshot: Snapshot | None) -> Iterator[None]:
+    """LakeError in place of Arrow's errors where a data file of a table is missing or damaged; it names the file."""
+    try:
+        yield
+    except (pa.ArrowInvalid, OSError) as error:
+        is_of_file = not isinstance(error, OSError) or error.errno is None or isinstance(error, FileNotFoundError)
+        if snapshot is None or not is_of_file:
+            raise
+        file = _damaged_file(snapshot)
+        named = "" if file is None else f" {file}"
+        raise LakeError(
+            f"{snapshot.table} in {lake}: the data file{named} can't be read ({str(error).splitlines()[0]}); ask again "
+            "if upkeep may have removed it, else put the folder back from a copy"
+        ) from error
+
+
+def _damaged_file(snapshot: Snapshot) -> str | None:
+    """The first live file that can't be read to its end; None where all can."""
+    for fragment in snapshot.dataset().get_fragments():
+        try:
+            for _ in fragment.to_batches(batch_readahead=0, fragment_readahead=0):
+                pass
+        except (pa.ArrowInvalid, OSError):
+            return str(fragment.path)
+    return None
 
 
 def versions_of(publication: Mapping[str, Any]) -> dict[str, int]:

@@ -1,7 +1,6 @@
 """Rows of the tables of a lake's published cut that are of one cluster."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -12,8 +11,8 @@ from sharelens.evidence.conditions import all_of, with_value
 from sharelens.evidence.incarnations import newest_incarnation
 from sharelens.lake import bounded_scan
 from sharelens.lake.bounded_scan import Choice
-from sharelens.lake.errors import LakeError
 from sharelens.lake.scan import Cut as PublishedCut
+from sharelens.lake.scan import readable_files
 from sharelens.lake.tables import TABLES
 from sharelens.measures.ranges.places import Ints, Places
 from sharelens.tables.lakes.clusters import evidence_rows
@@ -67,7 +66,7 @@ class LakeRows:
             return
         condition = all_of(self._is(table, "cluster_id", self._cluster), where)
         kinds = pa.schema([TABLES[table].schema.field(name) for name in columns])
-        with self._data_files_of(table):
+        with readable_files(self._lake.lake, self._lake.snapshot(table)):
             for rows in bounded_scan.tables(dataset, columns, condition):
                 yield rows.cast(kinds)
 
@@ -80,21 +79,9 @@ class LakeRows:
             return
         condition = all_of(self._is(table, "cluster_id", self._cluster), self.of_log(table), where)
         order = [name for name, _ in LOG_ORDER]
-        with self._data_files_of(table):
+        with readable_files(self._lake.lake, self._lake.snapshot(table)):
             for rows in bounded_scan.tables_in_order(dataset, order, schema.names, condition, choice):
                 yield rows.cast(schema)
-
-    @contextmanager
-    def _data_files_of(self, table: str) -> Iterator[None]:
-        """LakeError in place of Arrow's errors where a data file of the table is missing or damaged."""
-        try:
-            yield
-        except (pa.ArrowInvalid, FileNotFoundError) as error:
-            reason = str(error).splitlines()[0]
-            raise LakeError(
-                f"{table} in {self._lake.lake}: a data file can't be read ({reason}); ask again if upkeep may have "
-                "removed it, else put the folder back from a copy"
-            ) from error
 
     def of_places(self, table: str, names: list[str], places: pa.Table, where: pc.Expression | None) -> pa.Table:
         """Columns of the rows of some places (PLACE_KEY), as one table."""

@@ -1,6 +1,8 @@
 """Reading a lake: the published cut and nothing beyond it, with the conditions pushed into the scan."""
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -158,3 +160,63 @@ def test_a_table_without_files_has_no_rows_and_is_refused_as_any_other(
     monkeypatch.setattr(lake_module, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
     with pytest.raises(LakeVersionError):
         Lake(tmp_path).snapshot("silver.name").rows()
+
+
+def damaged(path: Path, how: str) -> None:
+    content = path.read_bytes()
+    if how == "missing":
+        path.unlink()
+    elif how == "zeroed":
+        path.write_bytes(bytes(len(content)))
+    elif how == "torn":
+        path.write_bytes(content[: len(content) // 2])
+    elif how == "page":
+        path.write_bytes(content[:4] + bytes(byte ^ 0x5A for byte in content[4:200]) + content[200:])
+    else:
+        path.write_bytes(b"")
+
+
+@contextmanager
+def kept(path: Path) -> Iterator[None]:
+    """Puts the file back."""
+    content = path.read_bytes()
+    try:
+        yield
+    finally:
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize("how", ["empty", *in_soak("torn", "missing")])
+def test_a_damaged_commit_of_any_table_is_refused_and_never_read_as_fewer_rows(lake: Path, how: str) -> None:
+    versions = scan.open_lake(lake).versions
+    assert len(versions) > 30
+    for table, version in versions.items():
+        path = lake / table.replace(".", "/") / "_delta_log" / f"{version:020d}.json"
+        with kept(path):
+            damaged(path, how)
+            with pytest.raises(LakeError, match=rf"^{table} in .*: the commit of its version {version} is (dam|gone)"):
+                scan.open_lake(lake).scan(table)
+        assert scan.open_lake(lake).scan(table).num_rows >= 0
+
+
+@pytest.mark.parametrize("how", ["empty", "torn"])
+def test_a_publication_that_is_damaged_is_no_older_one(lake: Path, how: str) -> None:
+    path = max((lake / "gold" / "publication" / "_delta_log").glob("*.json"))
+    damaged(path, how)
+    with pytest.raises(LakeError, match=r"^gold\.publication in .* is damaged .* or `sharelens run` sets it aside$"):
+        scan.open_lake(lake)
+
+
+@pytest.mark.parametrize("how", ["page", *in_soak("empty", "zeroed", "missing")])
+def test_a_damaged_data_file_of_any_table_is_named(lake: Path, how: str) -> None:
+    opened = scan.open_lake(lake)
+    snapshots = [opened.snapshot(table) for table in opened.versions] + [Lake(lake).snapshot(scan.PUBLICATION)]
+    count = 0
+    for table, paths in [(each.table, each.paths) for each in snapshots if each is not None]:
+        for path in [lake / table.replace(".", "/") / name for name in paths]:
+            with kept(path):
+                damaged(path, how)
+                with pytest.raises(LakeError, match=rf"^{table} in .*: the data file \S*{path.name} can't be read"):
+                    scan.open_lake(lake).scan(table)
+            count += 1
+    assert count > 10

@@ -218,9 +218,7 @@ def test_what_a_reader_does_between_two_batches_is_no_time_of_the_query(
      "[DATE '12000-01-01']", "{'a': {'b': TIMESTAMP_S '12000-01-01'}}", "MAP {DATE '12000-01-01': 1}"],
 )  # fmt: skip
 def test_a_date_that_no_output_writes_is_refused_by_its_column(lake: Cut, value: str) -> None:
-    with pytest.raises(
-        SharelensError, match="^sql: column odd has a date outside the years 1 to 9999; CAST it AS V"
-    ):
+    with pytest.raises(SharelensError, match="^sql: column odd has a date outside the years 1 to 9999; CAST it AS V"):
         answer_of(lake, f"SELECT 1 AS n, {value} AS odd")
 
 
