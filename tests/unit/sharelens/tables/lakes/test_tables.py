@@ -57,9 +57,7 @@ def test_a_data_file_that_can_not_be_read_is_one_line_about_its_table(
     lake = Path(shutil.copytree(two_clusters, tmp_path / "lake"))
     for file in (lake / "silver" / "share_record").rglob("*.parquet"):
         damage(file)
-    with pytest.raises(
-        LakeError, match=r"^silver\.share_record in .*: the data file part-.* can't be read \(.*from a copy$"
-    ):
+    with pytest.raises(LakeError, match=r"^silver\.share_record in .*: the data file part-.* can't be read .*a copy$"):
         records(open_cut(open_lake(str(lake)), "first"), KeyFilter(), Span()).read_all()
 
 
