@@ -258,7 +258,7 @@ class Cluster:
             for node, follower_places in of_node.items()
         }
         try:
-            answers = self.connection.ask_all(requests, partial(_asked, _fetch_answers, followers.keys()))
+            answers = self.connection.ask_all(requests, partial(_of_request, _fetch_answers, followers.keys()))
         except ClusterError:  # a follower that went away
             return {}
         return {
@@ -321,7 +321,7 @@ class Cluster:
                 of_leader[self._leaders.get(place, NO_LEADER)].append(place)
             of_leader.pop(NO_LEADER, None)
             requests = {node: request(leader_places) for node, leader_places in of_leader.items()}
-            for partitions in self.connection.ask_all(requests, partial(_asked, partitions_of, pending)).values():
+            for partitions in self.connection.ask_all(requests, partial(_of_request, partitions_of, pending)).values():
                 for place, partition in partitions:
                     code = partition.error_code
                     if code in accepted or not self._has_moved(place, code):
@@ -365,7 +365,7 @@ def _fetch_answers(answer: Any) -> list[tuple[Place, Any]]:
     ]
 
 
-def _asked(
+def _of_request(
     partitions_of: Callable[[Any], Iterable[tuple[Place, Any]]], places: Set[Place], answer: Any
 ) -> list[tuple[Place, Any]]:
     """The partitions of an answer; ValueError for one that is none of `places`."""

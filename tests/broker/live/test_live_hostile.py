@@ -173,10 +173,10 @@ def test_a_command_that_is_to_wait_for_weeks_ends_in_one_line_and_holds_no_lake(
 ) -> None:
     config = tmp_path / "client.properties"
     config.write_text("request.timeout.ms=3000\n")
-    asked = words.format(lake=tmp_path / "lake").split()
-    asked += ["--bootstrap-server", broker.bootstrap, "--command-config", str(config)]
+    command_line = words.format(lake=tmp_path / "lake").split()
+    command_line += ["--bootstrap-server", broker.bootstrap, "--command-config", str(config)]
     way.change, way.armed = lambda data: CHANGES["throttled"](data, 0), True
-    assert main(asked) == 1
+    assert main(command_line) == 1
     assert capsys.readouterr().err.count("\n") == 1
     way.armed = False
-    assert main(asked) == 0
+    assert main(command_line) == 0

@@ -177,7 +177,7 @@ def damaged(path: Path, how: str) -> None:
 
 
 @contextmanager
-def kept(path: Path) -> Iterator[None]:
+def put_back(path: Path) -> Iterator[None]:
     """Puts the file back."""
     content = path.read_bytes()
     try:
@@ -192,7 +192,7 @@ def test_a_damaged_commit_of_any_table_is_refused_and_never_read_as_fewer_rows(l
     assert len(versions) > 30
     for table, version in versions.items():
         path = lake / table.replace(".", "/") / "_delta_log" / f"{version:020d}.json"
-        with kept(path):
+        with put_back(path):
             damaged(path, how)
             with pytest.raises(LakeError, match=rf"^{table} in .*: the commit of its version {version} is (dam|gone)"):
                 scan.open_lake(lake).scan(table)
@@ -214,7 +214,7 @@ def test_a_damaged_data_file_of_any_table_is_named(lake: Path, how: str) -> None
     count = 0
     for table, paths in [(each.table, each.paths) for each in snapshots if each is not None]:
         for path in [lake / table.replace(".", "/") / name for name in paths]:
-            with kept(path):
+            with put_back(path):
                 damaged(path, how)
                 with pytest.raises(LakeError, match=rf"^{table} in .*: the data file \S*{path.name} can't be read"):
                     scan.open_lake(lake).scan(table)
