@@ -20,8 +20,8 @@ from state_model.errors import SharelensError
 from tools.kafka_tools import QUICK_JVM, class_path
 
 OPTIONS = [*QUICK_JVM, "-Xmx1g"]
-TOOL_TIMEOUT_S = 60
-END_TIMEOUT_S = 20
+TOOL_TIMEOUT_S = 300
+END_TIMEOUT_S = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

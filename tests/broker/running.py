@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tests.broker.forks import Fork
 
-START_TIMEOUT_S = 30
-STOP_TIMEOUT_S = 30
+START_TIMEOUT_S = 120
+STOP_TIMEOUT_S = 120
 READY = "ready: "
 
 

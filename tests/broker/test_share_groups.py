@@ -12,7 +12,7 @@ from tests.broker.kafka_tools import SHARE_GROUPS, kafka_tool
 
 pytestmark = pytest.mark.components
 
-TIMEOUT_S = 30
+TIMEOUT_S = 120
 FAST = {"group_share_heartbeat_interval_ms": 500, "group_share_min_heartbeat_interval_ms": 500}
 
 

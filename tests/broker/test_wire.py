@@ -13,7 +13,7 @@ FRAMES = [
     bytes.fromhex(json.loads(line)["req"])
     for line in (Path(__file__).parents[1] / "unit/sharelens/broker/protocol/frames.jsonl").read_text().splitlines()
 ]
-TIMEOUT_S = 20
+TIMEOUT_S = 120
 MEBIBYTE = 1 << 20
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from tests.broker.java import JavaMachine, launch
 from tools.kafka_streams import streams_class_path
 
-STATE_TIMEOUT_S = 60
+STATE_TIMEOUT_S = 240
 CLOSE_TIMEOUT_S = 10
 
 

@@ -12,7 +12,7 @@ TASK_LISTS = ("active_tasks", "standby_tasks", "warmup_tasks")
 UNSET = dict.fromkeys((*TASK_LISTS, "task_offsets", "task_end_offsets", "client_tags"))
 NO_TASKS: Mapping[str, Any] = dict.fromkeys(TASK_LISTS, ())
 REBALANCE_TIMEOUT_MS = 60_000
-COORDINATOR_TIMEOUT_S = 30
+COORDINATOR_TIMEOUT_S = 120
 LOADING = (14, 15, 16)
 
 

@@ -32,7 +32,7 @@ SETTINGS = {
     "group_streams_num_standby_replicas": 1,
 }
 WORDS = [f"word-{number}" for number in range(9)]
-TIMEOUT_S = 30
+TIMEOUT_S = 120
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,7 @@ SETTINGS = {
 }
 WORDS = [f"word-{number}" for number in range(12)]
 PARTITIONS = 6
-TIMEOUT_S = 60
+TIMEOUT_S = 240
 
 
 class Cluster(NamedTuple):

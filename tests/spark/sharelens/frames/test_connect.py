@@ -12,7 +12,7 @@ from tests.datasets import dataset
 from tests.processes.in_process import recorded_lake
 
 SCENARIO = "dlq"
-PATIENCE_S = 240
+PATIENCE_S = 1_200
 CLIENT = Path(__file__).with_name("connect_client.py")
 TABLES = {
     "share_records": "silver.share_record",
