@@ -184,7 +184,8 @@ WHAT_IF = Question(
     summary="The same history under another setting.",
     help="""Replays a recorded history under another setting: each figure as it was and as it would have been.
 
-    A figure is exact, a bound (the true figure lies between the two), or inferred from what the log shows only in part.
+    A figure is exact, a bound (the true figure lies between the two), or inferred: an estimate from what the log shows
+    only in part, so that the true figure may lie outside.
     """,
     examples=(
         "sharelens what-if --snapshot-update-records 100 --lake ./lake",

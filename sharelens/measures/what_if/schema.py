@@ -3,7 +3,7 @@
 figure     in_history  at_least  at_most  certainty
 snapshots           3         7        7  exact      the log has everything that the figure depends on
 given_up           12         4       12  bound      the true figure lies between the two
-bytes            9120      9400     9400  inferred   rests on something that the log shows only in part
+bytes            9120      9400     9400  inferred   an estimate: what it rests on is in the log only in part
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,8 @@ WHAT_IF = pa.schema(
         column(
             "certainty",
             pa.string(),
-            "exact (both values are the figure), bound (the figure lies between them) or inferred",
+            "exact (both values are the figure), bound (the figure lies between them), or inferred (an estimate, from "
+            "what the log shows only in part: the figure may lie outside)",
             nullable=False,
         ),
         *COMPLETENESS,
