@@ -7,6 +7,10 @@ from urllib.parse import urlsplit
 from sharelens.object_stores.options import S3, Family, options_of, without_secrets
 
 CODE = re.compile(r"<Code>([A-Za-z0-9]{1,60})</Code>")
+STATUS = re.compile(r"\b[45][0-9]{2} [A-Z][a-z]+(?: [A-Z][A-Za-z]+)*")
+"""An HTTP status with its name, as obstore writes it."""
+SETTINGS = re.compile(r"\b(retry_timeout|max_retries|connect_timeout|request_timeout)\b")
+"""Names of our own settings in the text of an error, which say nothing of the store."""
 WRITERS_RIGHTS: Final = "list, read, write and delete"
 NO_RIGHT: Final = "no right to do this; grant {rights} below this folder"
 CAUSES: Final = (
@@ -54,12 +58,19 @@ CAUSES: Final = (
     (("body", "IncompleteMessage", "connection closed"), "the store's answer was cut off; run again"),
 )
 """Parts of the text of an error, as S3, Azure, obstore, delta-rs and Arrow write them, with what to do."""
+UNANSWERED = -2
+"""Where those begin that no answer with a status can be."""
 
 
 def cause_of(error: BaseException) -> str | None:
     """What is wrong and what to do, where the text of an error says it; None for any other error."""
-    text = str(error)
-    return next((words for parts, words in CAUSES if any(part in text for part in parts)), None)
+    text = SETTINGS.sub("", str(error))
+    status = STATUS.search(text)
+    causes = CAUSES if status is None else CAUSES[:UNANSWERED]
+    cause = next((words for parts, words in causes if any(part in text for part in parts)), None)
+    if cause is None and status is not None:
+        return f"the store answers {status[0]}; run again, and look at the store if it stays so"
+    return cause
 
 
 def failure_text(

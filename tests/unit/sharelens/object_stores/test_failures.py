@@ -34,6 +34,20 @@ def test_what_the_store_says_is_said_with_what_to_do(code: str, words: str) -> N
     assert "password" not in text
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Error after 8 retries, max_retries: 8, retry_timeout: 60s: HTTP error: 500 Internal Server Error",
+         "the store answers 500 Internal Server Error; run again"),
+        ("Server returned 502 Bad Gateway, retry_timeout:60s", "the store answers 502 Bad Gateway; run again"),
+        ("retry_timeout:60s, 503 Service Unavailable", "refuses requests because there are too many"),
+        ("operation timed out, retry_timeout:60s", "did not answer in time"),
+    ],
+)  # fmt: skip
+def test_an_answer_with_a_status_is_no_time_out(text: str, words: str) -> None:
+    assert words in failure_text(OSError(text), "s3://b/lake", S3)
+
+
 def test_another_error_is_its_first_line_without_secrets() -> None:
     error = ValueError("odd not-to-be-shown\nmore")
     assert cause_of(error) is None
