@@ -15,6 +15,8 @@ _IDENTIFYING: Final = frozenset(
     {"name", "topic", "topic_id", "topic_name", "partition", "partition_index", "index", "group_id"}
     | {"resource_type", "resource_name"}
 )
+_OTHER_NAMES: Final = {"partition": "partition_index"}
+"""Identifying fields of requests that the response calls otherwise: those of Fetch."""
 _PLAIN_NAMES: Final = {
     "coordinator_keys": "key",
     "groups": "group_id",
@@ -59,11 +61,12 @@ def list_errors(
 def _refused(schema: Any, request_schema: Any, request: Any, error: Mapping[str, Any]) -> dict[str, Any] | None:
     """The refusal of one struct of the request; None when neither it nor its parts have an error code."""
     answered = {field.name: field for field in fields_of(schema)}
-    same = {
-        field.name: getattr(request, field.name)
+    named = (
+        (field.name, field.name if field.name in answered else _OTHER_NAMES.get(field.name))
         for field in fields_of(request_schema)
-        if field.name in _IDENTIFYING and field.name in answered
-    }
+        if field.name in _IDENTIFYING
+    )
+    same = {name: getattr(request, requested) for requested, name in named if name in answered}
     code_field = next((name for name in _CODES if name in answered), None)
     if code_field is not None:
         return same | _beside(code_field, answered, error)
