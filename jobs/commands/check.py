@@ -13,7 +13,6 @@ from sharelens.cli.moments import dated
 from sharelens.cli.options.common import LOCK_TIMEOUT, Duration, NewPath, Time, examples
 from sharelens.output import Shown, say, show
 from sharelens.question_table.shared import LAKE, OUTPUT, lake
-from sharelens.tables.ends import GOES_ON
 from state_model.errors import UsageError
 
 
@@ -72,6 +71,7 @@ def check(lake: str, shown: Shown, **params: Any) -> None:
     from sharelens.lake.lake import Lake
     from sharelens.lake.tables import TABLES
     from sharelens.questions.gates import answer
+    from sharelens.tables.ends import GOES_ON
 
     unknown = [name for name in params["table"] if name not in TABLES]
     if unknown:

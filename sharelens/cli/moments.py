@@ -1,11 +1,13 @@
 """Moments of a command line that the end of the evidence decides: times of day, and those before the end."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sharelens.output import say
 from sharelens.parameters.times import FIRST_MS, BeforeEnd, TimeOfDay, time_text
-from sharelens.tables.ends import EvidenceEnd
+
+if TYPE_CHECKING:
+    from sharelens.tables.ends import EvidenceEnd
 
 FROM, TO, NOW = "from_ms", "to_ms", "now_ms"
 
@@ -15,7 +17,7 @@ def has_undated(values: Mapping[str, Any]) -> bool:
     return any(isinstance(value, TimeOfDay | BeforeEnd) for value in values.values())
 
 
-def dated(values: Mapping[str, Any], end: EvidenceEnd) -> dict[str, Any]:
+def dated(values: Mapping[str, Any], end: "EvidenceEnd") -> dict[str, Any]:
     """The values of parameters by their keys, with moments (epoch ms) in the place of what has no date yet.
 
     A time of day is the newest one in the evidence, or up to now where that goes on; that of --now of a question is the
