@@ -372,7 +372,7 @@ def _of_request(
     partitions = list(partitions_of(answer))
     for place, _ in partitions:
         if place not in places:
-            raise ValueError(f"nobody asked for {place.topic}-{place.partition}")
+            raise ValueError(f"no request names {place.topic}-{place.partition}")
     return partitions
 
 

@@ -174,16 +174,16 @@ class Connection:
                 break
         if failures:
             raise ClusterError(self._unreachable(failures[0])) from failures[0]
-        self._pause({node: (requests[node], answer) for node, answer in answers.items()})
+        self._pause(requests, answers)
         return {node: self._read(node, requests[node], answer, read) for node, answer in answers.items()}
 
-    def _pause(self, answered: Mapping[int, tuple[Any, Any]]) -> None:
+    def _pause(self, requests: Mapping[int, Any], answers: Mapping[int, Any]) -> None:
         """Waits as long as the brokers want; ClusterError where one wants more than the time-out of a request."""
-        pauses_s = {node: _throttle_s(answer) for node, (_, answer) in answered.items()}
+        pauses_s = {node: _throttle_s(answer) for node, answer in answers.items()}
         node, pause_s = max(pauses_s.items(), key=lambda each: each[1], default=(0, 0.0))
         if pause_s * 1000 > self._timeout_ms:
             raise ClusterError(
-                f"{self._named(node, answered[node][0])} and wants to be left alone for {pause_s:,.0f} s; a request "
+                f"{self._named(node, requests[node])} and wants to be left alone for {pause_s:,.0f} s; a request "
                 f"may take {self._timeout_ms / 1000:,.0f} s (request.timeout.ms in --command-config): look for "
                 "quotas of this user with kafka-configs.sh --describe"
             )

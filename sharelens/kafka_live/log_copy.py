@@ -26,7 +26,7 @@ from state_model.topics import INTERNAL_TOPICS
 
 Begin = Callable[[str, str, int, int], tuple[int, tuple[LeaderEpoch, ...], int | None]]
 MOST_TURNS = 100
-"""How often a log may lose its tail, or begin anew, while it is fetched: a broker may say so for ever."""
+"""How often a log may lose its tail, or start over, while it is fetched: a broker may say so for ever."""
 NODE = 0
 """The copy is of no single broker; a log directory has a node id all the same."""
 
@@ -187,7 +187,7 @@ class LogCopy:
                 turns[fetched.place] += fetched.is_out_of_range or fetched.diverging is not None
                 if turns[fetched.place] > MOST_TURNS:
                     raise ClusterError(
-                        f"{self._where(fetched.place)}: the log began anew or lost its tail {MOST_TURNS} times while "
+                        f"{self._where(fetched.place)}: the log started over or lost its tail {MOST_TURNS} times while "
                         "it was fetched; look whether a Kafka broker answers there"
                     )
                 if fetched.diverging is not None:  # the end may be below the one of before

@@ -54,19 +54,20 @@ CAUSES: Final = (
         ("NotImplemented", "501 Not"),
         "the store lacks a kind of request; without deletion of many objects at once, set AWS_DISABLE_BULK_DELETE=true",
     ),
+)
+"""Parts of the text of an error, as S3, Azure, obstore, delta-rs and Arrow write them, with what to do."""
+WITHOUT_AN_ANSWER: Final = (
     (("timed out", "timeout", "operation timed"), "the store did not answer in time; run again"),
     (("body", "IncompleteMessage", "connection closed"), "the store's answer was cut off; run again"),
 )
-"""Parts of the text of an error, as S3, Azure, obstore, delta-rs and Arrow write them, with what to do."""
-UNANSWERED = -2
-"""Where those begin that no answer with a status can be."""
+"""The same for what no answer with a status can be."""
 
 
 def cause_of(error: BaseException) -> str | None:
     """What is wrong and what to do, where the text of an error says it; None for any other error."""
     text = SETTINGS.sub("", str(error))
     status = STATUS.search(text)
-    causes = CAUSES if status is None else CAUSES[:UNANSWERED]
+    causes = (*CAUSES, *WITHOUT_AN_ANSWER) if status is None else CAUSES
     cause = next((words for parts, words in causes if any(part in text for part in parts)), None)
     if cause is None and status is not None:
         return f"the store answers {status[0]}; run again, and look at the store if it stays so"

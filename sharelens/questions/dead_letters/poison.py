@@ -1,6 +1,6 @@
 """Records that groups archived without success: how often each was delivered, and the cause, as far as known."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -94,11 +94,6 @@ class ArchivedRows:
         doubts = doubtful_settings(scoped.evidence, scoped.keys.groups)
         warnings = [*scoped.warnings, *([NO_LIMIT] if self._without_limit else []), *doubts]
         return warnings + unseen(scoped.evidence, scoped.user_partitions, UNSEEN)
-
-
-def poison_stream(scoped: Scope, cut: CutChoice, span: Span, settings: GroupSettings) -> Iterator[pa.Table]:
-    """POISON_RECORD rows, gaps among them, in bounded tables, in any order."""
-    yield from given_up_with_dead_letter_causes(scoped, settings, cut.as_of_ms, span=span)
 
 
 def in_span(rows: pa.Table, span: Span) -> pa.Table:

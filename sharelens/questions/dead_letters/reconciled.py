@@ -18,9 +18,9 @@ from sharelens.output import name_cell
 from sharelens.output.wording import listed
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.doubtful_settings import doubtful_settings
-from sharelens.questions.answers.measured import Scope, is_stored, kept_stream, scope
+from sharelens.questions.answers.measured import Scope, is_stored, scope
 from sharelens.questions.answers.streaming import rows_of_stream
-from sharelens.questions.dead_letters.given_up import given_up_stream
+from sharelens.questions.dead_letters.given_up import given_up_stream, stored_given_up
 from sharelens.source.request import CutChoice
 from sharelens.tables.dlq_filter import DeadLetterFilter
 from sharelens.tables.port import Tables
@@ -102,8 +102,7 @@ def given_up_with_dead_letter_causes(
     Ranges are split where causes differ. Where a run stored the rows, they have these causes.
     """
     in_span = span.expression("last_outcome_ms")
-    is_answered = is_stored(scoped, "gold.poison_record", settings) and not near_limit
-    kept_rows = kept_stream(scoped, "poison_record", where=in_span) if is_answered else None
+    kept_rows = stored_given_up(scoped, settings, near_limit=near_limit, where=in_span)
     if kept_rows is not None:
         return kept_rows
     given_up = given_up_stream(scoped, settings, near_limit=near_limit)

@@ -38,6 +38,8 @@ def unpruned_state(
         for number, holder in _holders(states, large).items()
         if tuple(holder[name] for name in SHARE_PARTITION_KEY) in selected
     }
+    if not held_up:
+        return ()
     return [
         UnprunedState(
             state_partition=row["state_partition"],

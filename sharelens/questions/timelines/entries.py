@@ -108,11 +108,6 @@ class MinuteSums(ABC):
         self._sums = Sums([*self.KEYS, "minute"], {"records": "sum", "at_ms": "min", "log_offset": "min"})
         self._is_empty = True
 
-    @classmethod
-    def columns(cls) -> list[str]:
-        """The columns that `add` needs of rows with record offsets."""
-        return [*cls.KEYS, cls.TIME, cls.LOG_OFFSET, "first_offset", "last_offset"]
-
     def add(self, rows: pa.Table) -> None:
         """Adds rows with KEYS, TIME and LOG_OFFSET."""
         at_ms = rows.column(self.TIME)
@@ -169,6 +164,8 @@ class RedeliveredSums(MinuteSums):
     EVENT = "redelivered"
     KEYS = (*PLACE_KEY, "kind")
     TIME, LOG_OFFSET = "last_ms", "last_log_offset"
+    COLUMNS = (*KEYS, TIME, LOG_OFFSET, "first_offset", "last_offset")
+    """The columns of REDELIVERED that `add` needs."""
 
     def counts(self, rows: pa.Table) -> pa.ChunkedArray:
         """The number of offsets."""

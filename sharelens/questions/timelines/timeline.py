@@ -20,7 +20,7 @@ from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.completeness import check_beginning, closing_line
 from sharelens.questions.answers.measured import Scope, scope
 from sharelens.questions.answers.now import now_of, now_text
-from sharelens.questions.dead_letters.poison import poison_stream
+from sharelens.questions.dead_letters.reconciled import given_up_with_dead_letter_causes
 from sharelens.questions.life import event_rows
 from sharelens.questions.redelivered import redelivered_stream
 from sharelens.questions.stalled import long_enough, stall_stream
@@ -109,14 +109,14 @@ def _totals(table: pa.Table, groups: Collection[str]) -> list[str]:
 
 def _archived(scoped: Scope, cut: CutChoice, span: Span, settings: GroupSettings) -> Iterator[entries_of.Entry]:
     sums = entries_of.ArchivedSums()
-    for rows in poison_stream(scoped, cut, span, settings):
+    for rows in given_up_with_dead_letter_causes(scoped, settings, cut.as_of_ms, span=span):
         sums.add(rows)
     return sums.entries(sums.table())
 
 
 def _redelivered(scoped: Scope, span: Span) -> Iterator[entries_of.Entry]:
     sums = entries_of.RedeliveredSums()
-    for rows in redelivered_stream(scoped, span, sums.columns()):
+    for rows in redelivered_stream(scoped, span, sums.COLUMNS):
         sums.add(rows)
     return sums.entries(sums.table())
 
