@@ -1,13 +1,14 @@
-"""One writer for each lake: a flock on LAKE/.lock, and a wait for the JVM that a killed driver may leave behind."""
+"""One writer for each lake: a flock on LAKE/.lock. The JVM that a killed driver may leave behind is ended first."""
 
 import errno
 import fcntl
 import json
 import os
+import signal
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sharelens.lake.commit import fence
@@ -21,7 +22,7 @@ NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class LakeLock:
-    """The held lock; `note_jvm` records the JVM whose end the next writer has to wait for.
+    """The held lock; `note_jvm` records the JVM that the next writer ends if this one is killed.
 
     `changed_hands`: another process, or another `Lake` of this one, had the lock since this `Lake` released it, or an
     error ended that.
@@ -142,8 +143,21 @@ def _lock(handle: int, lake: Lake, deadline: float) -> None:
                     f"{lake} is held by {_holder(handle)}; wait for it, or raise --lock-timeout"
                 ) from None
             time.sleep(POLL_S)
-    jvm = _read(handle).get("jvm")
-    while isinstance(jvm, int) and _is_java(jvm):
+    _end_jvm(_read(handle), lake, deadline)
+
+
+def _end_jvm(before: dict[str, object], lake: Lake, deadline: float) -> None:
+    """Ends the JVM of a killed driver, which works for nobody: most end by themselves, but one in a shutdown may hang.
+
+    One that the lock file does not tell from a process with the same id is waited for, as is another user's.
+    """
+    jvm = before.get("jvm")
+    if not isinstance(jvm, int) or not _is_java(jvm):
+        return
+    if before.get("host") == socket.gethostname() and before.get("jvm_started") == _started(jvm) is not None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(jvm, signal.SIGKILL)
+    while _is_java(jvm):
         if time.monotonic() >= deadline:
             raise LakeLockedError(f"{lake}: Java process {jvm} of a run that was killed still runs; end it, or wait")
         time.sleep(POLL_S)
@@ -157,9 +171,23 @@ def _is_java(pid: int) -> bool:
         return False
 
 
+def _started(pid: int) -> int | None:
+    """When a process of this host began, in clock ticks since the start of the system; None when it has ended."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
+    except (OSError, IndexError, ValueError):
+        return None
+
+
 def _describe(handle: int, jvm: int | None) -> None:
     text = json.dumps(
-        {"pid": os.getpid(), "host": socket.gethostname(), "jvm": jvm, "since_ms": time.time_ns() // 1_000_000}
+        {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "jvm": jvm,
+            "jvm_started": None if jvm is None else _started(jvm),
+            "since_ms": time.time_ns() // 1_000_000,
+        }
     )
     os.ftruncate(handle, 0)
     os.pwrite(handle, text.encode(), 0)

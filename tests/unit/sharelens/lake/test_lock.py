@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -124,16 +125,27 @@ def java() -> Iterator["subprocess.Popen[bytes]"]:
     process.communicate()
 
 
-def leave_behind(lake: Path, jvm: int) -> None:
+def leave_behind(lake: Path, jvm: int, **changed: object) -> None:
     """What a killed driver leaves in the lock file."""
-    (lake / ".lock").write_text(json.dumps({"pid": 1, "host": "h", "jvm": jvm}), encoding="utf-8")
+    with lock.hold(Lake(lake), 0) as held:
+        held.note_jvm(jvm)
+        noted = json.loads((lake / ".lock").read_bytes())
+    (lake / ".lock").write_text(json.dumps(noted | changed), encoding="utf-8")
 
 
 @pytest.mark.slow
-def test_a_java_process_that_a_killed_run_left_behind_is_waited_for(
-    tmp_path: Path, java: "subprocess.Popen[bytes]"
-) -> None:
+def test_a_java_process_that_a_killed_run_left_behind_is_ended(tmp_path: Path, java: "subprocess.Popen[bytes]") -> None:
     leave_behind(tmp_path, java.pid)
+    with lock.hold(Lake(tmp_path), 10):
+        assert java.wait(10) == -signal.SIGKILL
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("changed", [{"host": "h"}, {"jvm_started": 0}, {"jvm_started": None}])
+def test_a_java_process_that_may_be_another_is_waited_for(
+    changed: dict[str, object], tmp_path: Path, java: "subprocess.Popen[bytes]"
+) -> None:
+    leave_behind(tmp_path, java.pid, **changed)
     with pytest.raises(LakeLockedError, match=f"Java process {java.pid} of a run that was killed"):
         take(tmp_path, 0.2)
     assert java.stdin is not None
