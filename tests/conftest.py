@@ -66,6 +66,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A test's folder says what it needs: tests/spark a session, tests/compat recorded logs, tests/broker a broker.
 
@@ -74,6 +75,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for tier in TIERS_OF_FOLDER.get(_folder(item), ()):
             item.add_marker(getattr(pytest.mark, tier))
+    depths.leave_cases_to_soak(items)
     items.sort(key=lambda item: _folder(item) not in WAITING)
 
 

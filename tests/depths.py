@@ -5,6 +5,7 @@ SHARELENS_SAME_EXAMPLES=1 (.ci/run) a test draws the same examples in each run.
 """
 
 import os
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
@@ -36,9 +37,26 @@ def rows_in_soak(*rows: tuple[Any, ...]) -> list[Any]:
     return [pytest.param(*row, marks=pytest.mark.soak) for row in rows]
 
 
-def every_nth(step: int, values: Iterable[Any]) -> list[Any]:
-    """Values of a costly test's parameter that are much alike: each `step`th one, the others in the soak."""
-    return [pytest.param(value, marks=pytest.mark.soak if n % step else ()) for n, value in enumerate(values)]
+def leave_cases_to_soak(items: Iterable[pytest.Item]) -> None:
+    """Marks all cases of a test but each nth for the soak, where the test has the mark `one_in(n)`.
+
+    Cases count in the order of their values, without those that are the soak's anyway; the order of tests moves none.
+    """
+    cases: dict[tuple[str, int], list[pytest.Function]] = defaultdict(list)
+    for item in items:
+        mark = item.get_closest_marker("one_in")
+        if mark is not None and isinstance(item, pytest.Function) and not is_soak(item):
+            cases[item.nodeid.partition("[")[0], mark.args[0]].append(item)
+    for (_, step), alike in cases.items():
+        alike.sort(key=lambda item: tuple(item.callspec.indices.values()))
+        for number, item in enumerate(alike):
+            if number % step:
+                item.add_marker(pytest.mark.soak)
+
+
+def is_soak(item: pytest.Item) -> bool:
+    """Whether only the soak runs a test."""
+    return item.get_closest_marker("soak") is not None
 
 
 def depth() -> str:

@@ -198,6 +198,7 @@ def test_the_page_keeps_a_lake_fresh(broker: RunningBroker, tmp_path: Path) -> N
     assert all(0 <= age["newest"] <= age["oldest"] for age in ages)
 
 
+@pytest.mark.soak
 def test_a_broker_that_is_away_and_a_run_that_is_killed_lose_nothing_and_sigterm_ends_a_pause(
     broker: RunningBroker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -74,6 +74,7 @@ def test_the_counts_add_up_to_the_offsets_of_the_topics(name: str) -> None:
     assert dict(sums) == sizes
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ["admin", "transactions"])
 @pytest.mark.parametrize("words", [("account",), ("account", "--class", "open"), ("redelivered",)])
 def test_a_lake_answers_as_its_logs_do(name: str, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:

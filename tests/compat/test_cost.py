@@ -42,6 +42,7 @@ def test_every_tombstone_of_a_live_share_partition_is_a_deletion(name: str, caps
     assert len(rows) == tombstones
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("words", [("life",), ("cost",), ("cost", "--state-partitions")])
 def test_a_lake_answers_as_its_logs_do(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     logs = str(dataset("admin") / "logs")

@@ -14,7 +14,6 @@ from sharelens.cli import main
 from sharelens.lake.scan import open_lake
 from tests.dataset_settings import given_settings, lines
 from tests.datasets import dataset
-from tests.depths import every_nth
 from tests.logs.dead_letter_logs import letter_headers, write_letters
 from tests.logs.state_logs import ORDERS_ID, snapshot, update, write_log_directory
 from tests.logs.user_topics import write_orders
@@ -113,7 +112,8 @@ def test_groups_without_a_topic_for_dead_letters_are_due_none(capsys: pytest.Cap
             assert ask(capsys, "--log-dir", logs(name)) == []
 
 
-@pytest.mark.parametrize("name", every_nth(3, NAMES))
+@pytest.mark.one_in(6)
+@pytest.mark.parametrize("name", NAMES)
 def test_lake_log_directory_and_gold_table_agree(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lake = recorded_lake(name)
     at_hand = ask(capsys, "--log-dir", logs(name))

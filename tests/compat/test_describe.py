@@ -13,7 +13,7 @@ from sharelens.cli import main
 from sharelens.lake.scan import Cut, open_lake
 from tests.compat.test_log_dir_answers import lines
 from tests.datasets import dataset, scenarios
-from tests.depths import every_nth, in_soak
+from tests.depths import in_soak
 from tests.processes.in_process import recorded_lake
 
 pytestmark = pytest.mark.usefixtures("evidence_opened_once")
@@ -110,8 +110,9 @@ def compare_offsets(rows: list[Json], listed: Json) -> int:
     return lags
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("step", [4, *in_soak(1)])
-@pytest.mark.parametrize("name", every_nth(2, [name for name in scenarios() if name not in WITHOUT_GROUPS]))
+@pytest.mark.parametrize("name", [name for name in scenarios() if name not in WITHOUT_GROUPS])
 def test_each_checkpoint_is_described_as_the_admin_api_did(
     name: str, step: int, ask: Ask, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -196,6 +197,7 @@ def test_histories_of_a_lake_are_what_the_admin_api_answered_at_each_checkpoint(
     assert members or name != "timeouts"
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ["admin", "timeouts"])
 @pytest.mark.parametrize("view", ["--state", "--members", "--offsets"])
 def test_a_lake_describes_as_its_log_does(name: str, view: str, ask: Ask) -> None:

@@ -56,6 +56,7 @@ def test_an_offset_reset_is_no_deletion(capsys: pytest.CaptureFixture[str]) -> N
     ]
 
 
+@pytest.mark.soak
 def test_the_entries_are_those_of_the_timeline(capsys: pytest.CaptureFixture[str]) -> None:
     rows = ask(capsys, "diff", "--group", "gL", "--from", BEFORE_THE_GROUP_WENT, "--to", END)
     listed = [entry for row in rows for entry in row["entries"]]

@@ -103,6 +103,7 @@ def test_copies_in_any_order_give_the_same_bytes(name: str, tmp_path: Path, caps
     assert make(tmp_path / "three", *words, "--lake", str(tmp_path / "united")) == first
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ["dlq", "transactions", "timeouts"])
 def test_the_state_before_and_the_records_of_the_window_give_the_state_after(
     name: str, capsys: pytest.CaptureFixture[str]

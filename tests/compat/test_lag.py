@@ -81,6 +81,7 @@ def end_offsets(checkpoint: Json, folder: Path) -> str:
     return str(file)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", scenarios())
 def test_lag_now_is_what_the_broker_listed_last(name: str, ask: Ask) -> None:
     logs = dataset(name) / "logs"
@@ -99,6 +100,7 @@ def test_lag_now_of_a_lake_is_that_of_its_log(name: str, ask: Ask) -> None:
     assert [{name: row[name] for name in straight[0]} for row in gold.to_pylist()] == straight
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("name", "with_lake"),
     [

@@ -16,6 +16,7 @@ QUESTIONS = (
 )  # fmt: skip
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("words", QUESTIONS)
 def test_a_question_says_that_there_is_nothing(words: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -127,6 +127,7 @@ def compare_states(checkpoint: Json, rows: list[Json]) -> int:
     return len(checkpoint["states"])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", scenarios())
 def test_state_at_every_checkpoint_is_what_the_broker_answered(name: str, ask: Ask) -> None:
     logs = dataset(name) / "logs"

@@ -45,12 +45,14 @@ def lines(name: str, folder: Path) -> str:
     return "\n".join(parts) + "\n"
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", INCIDENTS)
 def test_the_first_line_over_an_incident_is_as_it_was_reviewed(name: str, tmp_path: Path) -> None:
     reviewed = LINES.read_text(encoding="utf-8").split("\n\n")
     assert lines(name, tmp_path).rstrip("\n") in [part.rstrip("\n") for part in reviewed]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("produced_ms", [0, *in_soak(DRAINED_MS)])
 @pytest.mark.parametrize(
     "profile_name", ["steady", "streams", *in_soak("single-records", "slow-consumers", "many-groups")]

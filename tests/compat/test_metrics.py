@@ -33,6 +33,7 @@ def in_both(exported: Export) -> list[bytes]:
     return [line for line in lines if not any(name in line for name in LAKE_ALONE)]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["dlq", "pruned", *in_soak("timeouts", "transactions", "edge44")])
 def test_a_lake_and_its_log_directory_give_the_same_samples(name: str):
     logs = dataset(name) / "logs"
@@ -42,6 +43,7 @@ def test_a_lake_and_its_log_directory_give_the_same_samples(name: str):
     assert len(otlp_json(of_lake)) > 1000
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("source", ["log-dir", "lake"])
 @pytest.mark.parametrize("name", ["dlq", "timeouts"])
 def test_findings_are_those_of_the_overview(name: str, source: str, capsys: pytest.CaptureFixture[str]):
@@ -55,6 +57,7 @@ def test_findings_are_those_of_the_overview(name: str, source: str, capsys: pyte
     assert {(kind, result) for _, kind, result in figures.of_kinds} >= {(rule.kind, IS_FOUND) for rule in RULES}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["basic", "admin"])
 def test_lags_are_those_of_the_command_and_sum_up_by_group(name: str):
     source = Source(log_dirs=(str(dataset(name) / "logs"),))

@@ -65,6 +65,7 @@ def test_joined_removed_and_moved_add_up_to_what_the_admin_api_described(
     assert settled or name in ("admin", "upgrade"), "their checkpoints have no members"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["admin", "timeouts"])
 def test_a_lake_and_its_log_answer_alike(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     *_, (_, last) = moments(dataset(name))

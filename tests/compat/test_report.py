@@ -36,6 +36,7 @@ def answer_of(capsys: pytest.CaptureFixture[str], command: str, scenario: str, *
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("scenario", kinds_first(FEW))
 def test_a_lake_and_its_log_have_the_same_lives_and_timelines(scenario: str) -> None:
     lake = gathered(Source(lake=str(recorded_lake(scenario))), min_duration_ms=LEAST_MS)
@@ -50,6 +51,7 @@ def test_a_lake_and_its_log_have_the_same_lives_and_timelines(scenario: str) -> 
         assert lake_timeline.entries.to_pylist() == right.entries.to_pylist()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("scenario", ["admin", "edge", "pruned"])
 def test_the_lives_are_those_of_the_question(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     lives = of_logs(scenario).answers["life"]
@@ -63,6 +65,7 @@ def test_the_lives_are_those_of_the_question(scenario: str, capsys: pytest.Captu
         assert {name: row[name] for name in row_of_event} == row_of_event
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("scenario", ["admin", "dlq", "timeouts"])
 def test_the_timelines_are_those_of_the_question(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     timelines = of_logs(scenario).pictures.timelines
@@ -84,6 +87,7 @@ def test_the_timelines_are_those_of_the_question(scenario: str, capsys: pytest.C
         assert records == sum(mark.records for mark in timeline.marks if mark.lane == "archived")
 
 
+@pytest.mark.soak
 def test_an_earlier_cut_has_nothing_that_came_later(capsys: pytest.CaptureFixture[str]) -> None:
     cut_ms = of_logs("admin").signs.first_ms + 15_000
     report = gathered(log_source("admin"), min_duration_ms=LEAST_MS, cut=CutChoice(as_of_ms=cut_ms))

@@ -11,7 +11,6 @@ from sharelens.lake.scan import open_lake
 from tests.dataset_settings import given_settings as settings
 from tests.dataset_settings import lines
 from tests.datasets import dataset
-from tests.depths import every_nth
 from tests.processes.in_process import recorded_lake
 
 pytestmark = pytest.mark.usefixtures("evidence_opened_once")
@@ -192,7 +191,8 @@ def place(row: Json) -> tuple[str, str, int]:
     return row["group_id"], row["topic_id"], row["partition"]
 
 
-@pytest.mark.parametrize("name", every_nth(3, NAMES))
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_lake_answers_what_its_logs_answer(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = dataset(name)
     lake = recorded_lake(name)

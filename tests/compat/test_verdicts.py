@@ -24,7 +24,7 @@ from sharelens.source.request import CutChoice, Source
 from sharelens.tables.opening import open_evidence
 from tests.dataset_settings import given_settings
 from tests.datasets import dataset
-from tests.depths import every_nth, in_soak
+from tests.depths import in_soak
 from tests.logs.metadata_logs import NO_OP, write_metadata
 from tests.once import made_once
 from tests.processes.in_process import make_lake
@@ -171,6 +171,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("source", ["log-dir", *in_soak("lake")])
 @pytest.mark.parametrize("name", CASES)
 def test_the_first_line_is_right_or_says_what_settles_it(
@@ -191,6 +192,7 @@ def test_the_first_line_is_right_or_says_what_settles_it(
     assert (worst, code) == (case.worst, case.code)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("source", ["log-dir", "lake"])
 def test_now_is_read_from_the_metadata_log_of_a_copy_without_its_times(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -251,10 +253,7 @@ REMOVED: dict[str, LeftOut] = {
 @pytest.mark.parametrize("removed", REMOVED)
 @pytest.mark.parametrize(
     "scenario",
-    [
-        *("timeouts", "dlq", *every_nth(4, SIMULATED)),
-        *in_soak("admin", "basic", "crash", "pruned", "transactions", "upgrade", "v44"),
-    ],
+    ["timeouts", *in_soak("dlq", *SIMULATED, "admin", "basic", "crash", "pruned", "transactions", "upgrade", "v44")],
 )
 def test_an_input_less_turns_no_finding_into_health_and_no_health_into_a_finding(
     scenario: str, removed: str, later_ms: int

@@ -27,6 +27,7 @@ def config(name):
     return json.loads((dataset(name) / "meta.json").read_text())["brokerConfig"]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", kinds_first(KINDS))
 def test_the_snapshot_interval_in_force_gives_the_history(name, capsys):
     limit = config(name).get(INTERVAL, "500")
@@ -38,6 +39,7 @@ def test_the_snapshot_interval_in_force_gives_the_history(name, capsys):
         assert all(row["at_least"] == row["at_most"] for row in rows)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", kinds_first(KINDS, but=RAW))
 def test_the_delivery_count_limit_in_force_gives_the_history(name, tmp_path, capsys):
     limit = config(name).get("group.share.delivery.count.limit", "5")
@@ -49,6 +51,7 @@ def test_the_delivery_count_limit_in_force_gives_the_history(name, tmp_path, cap
     assert {row["certainty"] for row in rows} == {"exact"}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", kinds_first(KINDS))
 def test_the_lock_duration_in_force_gives_the_history(name, tmp_path, capsys):
     broker = {key: value for key, value in config(name).items() if key.startswith("group.share.")}

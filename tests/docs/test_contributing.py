@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from sharelens.lake.tables import TABLES
-from tests.depths import every_nth
 from tests.once import made_once
 
 ROOT = Path(__file__).parents[2]
@@ -153,7 +152,8 @@ def test_commands_run_the_code_of_the_copy(tree: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", every_nth(len(EXAMPLES), EXAMPLES))
+@pytest.mark.one_in(len(EXAMPLES))
+@pytest.mark.parametrize("page", EXAMPLES)
 def test_the_page_can_be_followed(page: str, tree: Path) -> None:
     for earlier_page in pages_before(page):
         for block in blocks(earlier_page):

@@ -63,6 +63,7 @@ def answer(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "question",
     ["state", "lag", "groups", "latency", "life --group {group}",

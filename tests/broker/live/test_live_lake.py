@@ -141,6 +141,7 @@ def test_a_cluster_that_is_not_there_leaves_no_lake(tmp_path, capsys):
     assert not (tmp_path / "lake").exists()
 
 
+@pytest.mark.soak
 def test_the_lag_needs_no_record_of_a_user_topic_and_another_cluster_than_named_is_refused(broker, tmp_path, capsys):
     consumed(broker)
     lake = tmp_path / "lake"

@@ -14,7 +14,7 @@ from tests.broker.share_clients import SHARE_SETTINGS, new_share_group, share_co
 from tests.broker.test_clients import produce
 from tests.broker.test_metrics import scraped
 from tests.broker.test_overview import RECORDS, accept, filled
-from tests.depths import every_nth, in_soak
+from tests.depths import in_soak
 
 REQUESTS = "kafka_network_request_metrics_requests_total"
 READ = {
@@ -97,8 +97,9 @@ def counts(broker: RunningBroker) -> dict[str, float]:
     return {key[1]: value for key, value in scraped(address).items() if key[0] == REQUESTS}
 
 
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize("user_topics", ["samples", *in_soak("all")])
-@pytest.mark.parametrize("command", every_nth(3, commands()))
+@pytest.mark.parametrize("command", commands())
 def test_a_command_only_reads(broker, names, command, user_topics, capsys):
     before = counts(broker)
     options = OPTIONS.get(command, "").format(**names).split()

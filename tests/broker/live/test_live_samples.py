@@ -102,6 +102,7 @@ def stalls_of(capsys: pytest.CaptureFixture[str], *source: str) -> list[dict[str
     return sorted(({name: row[name] for name in compared_fields} for row in rows), key=json.dumps)
 
 
+@pytest.mark.soak
 def test_ages_and_stalls_are_those_that_all_headers_give(broker, groups, tmp_path, capsys):
     before_s = time.time()
     sampled, full_ages = (ages(broker, tmp_path, user_topics) for user_topics in ("samples", "all"))

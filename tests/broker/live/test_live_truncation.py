@@ -121,6 +121,7 @@ def test_a_topic_that_was_created_again_is_a_new_incarnation(restart, tmp_path, 
     assert max(row["end_offset_exclusive"] for row in topic_extents) == RECORDS + 2
 
 
+@pytest.mark.soak
 def test_records_deleted_between_plan_and_fetch_are_left_out_and_the_run_goes_on(
     restart, tmp_path, capsys, monkeypatch
 ):

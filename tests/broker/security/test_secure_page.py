@@ -6,13 +6,13 @@ import pytest
 
 from bench.brokers import HOST, free_ports
 from tests.broker.test_reproduce_page import BROKER, IN_THE_BACKGROUND
-from tests.depths import every_nth
 from tests.pages import DOCS, KINDS, blocks, installed
 
 PAGE = DOCS / "how-to" / "secure-the-light-broker.md"
 
 
-@pytest.mark.parametrize("kind", every_nth(2, KINDS))
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_page_runs(kind: str, tmp_path: Path) -> None:
     commands = [command for block in blocks(PAGE) if block.language in ("sh", "console") for command in block.commands]
     assert [command.startswith(BROKER) for command in commands].count(True) == 1

@@ -65,6 +65,7 @@ def version_of(scenario):
     return None if scenario == "upgrade" else VERSIONS.get(scenario, "4.3")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("scenario", [name for name in scenarios() if name not in ODD])
 def test_a_healthy_broker_has_no_error_and_no_warning_without_a_cause(scenario, capsys, tmp_path):
     settings = given_settings(dataset(scenario), tmp_path)
@@ -84,6 +85,7 @@ def test_odd_requests_are_named_by_rule(scenario, capsys):
     assert errors == ODD_ERRORS[scenario]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("scenario", kinds_first(FEW))
 def test_a_lake_has_the_findings_of_its_log(scenario, capsys):
     lake = str(recorded_lake(scenario))
@@ -144,6 +146,7 @@ def test_odd_batches_are_those_that_kafka_prints_one_by_one(scenario, capsys):
     assert of_findings(findings) == of_formatter(scenario, odd_batch)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("scenario", [*ODD, *in_soak("transactions", "crash", "pruned")])
 def test_every_finding_is_that_of_the_reference_form(scenario, capsys):
     findings = audited(capsys, scenario, "--severity", "info", version=version_of(scenario))["findings"]

@@ -33,6 +33,7 @@ def test_legal_logs_have_no_finding_and_the_judge_agrees(operations):
     assert judge(world) == set()
 
 
+@pytest.mark.soak
 @given(OPERATIONS, DAMAGED)
 @examples("cluster", shrink=False)
 def test_the_audit_names_what_the_judge_calls_illegal_and_nothing_else(operations, damages):
@@ -53,6 +54,7 @@ def test_the_judge_agrees_on_each_case():
     assert broken.keys() == JUDGED
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", sorted(DAMAGES))
 @pytest.mark.parametrize("step", [QUICK, *in_soak(1)])
 def test_a_damage_of_the_table_is_found_where_the_judge_sees_it(name, step):

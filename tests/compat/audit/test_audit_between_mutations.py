@@ -6,7 +6,7 @@ import pytest
 
 from state_model.audit.table import RULES
 from tests.audit.between_mutations import NEAR, OPERATORS, QUICK, SIMULATED, clusters, detection
-from tests.depths import every_nth, in_soak
+from tests.depths import in_soak
 
 pytestmark = pytest.mark.slow
 ELSEWHERE = {
@@ -28,7 +28,8 @@ PLACES = pytest.mark.parametrize("places", [QUICK, *in_soak(slice(None))], ids=[
 """Of the clusters that are damaged."""
 
 
-@pytest.mark.parametrize("operator", every_nth(2, OPERATORS), ids=lambda operator: operator.name)
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
 @PLACES
 def test_a_damage_between_logs_is_found(operator, places):
     result = detection(operator, places)
@@ -36,6 +37,7 @@ def test_a_damage_between_logs_is_found(operator, places):
     assert result.detected >= (1 if places == QUICK else 2 if "never appended" in operator.name else 3)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("operator", NEAR, ids=lambda operator: operator.name)
 @PLACES
 def test_a_change_that_healthy_brokers_leave_is_none(operator, places):

@@ -12,7 +12,6 @@ from tests.audit.rule_cases.case_tables import BETWEEN, OF_STATE_LOG
 from tests.audit.rule_cases.cases import FEWEST, NOT_BREAKABLE, audited_once, cases_of, gaps
 from tests.audit.script import audited, partition_audit
 from tests.audit.world import audited as audited_world
-from tests.depths import every_nth
 
 NOT_JUDGED = {"odd_record_batch", "needed_snapshot_pruned", "archiving_before_4_4"}
 """Rules on batch headers, the log start and other versions; the judge knows the records of Kafka 4.4."""
@@ -30,6 +29,7 @@ def test_a_rule_without_enough_cases_is_named():
     assert gaps(*OF_STATE_LOG, {rule: (breaking, few)}, *BETWEEN[1:])[rule] == (len(breaking), FEWEST - 1)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("case", cases_of(*OF_STATE_LOG), ids=lambda case: case.title)
 def test_a_state_log(case):
     script = case.make()
@@ -84,7 +84,8 @@ def test_the_reference_form_says_the_same_of_each_log():
     assert {rule.code for rule in CHECKED if rule.severity in ("error", "warning")} <= compared
 
 
-@pytest.mark.parametrize("case", every_nth(2, cases_of(*BETWEEN)), ids=lambda case: case.title)
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("case", cases_of(*BETWEEN), ids=lambda case: case.title)
 def test_logs_of_a_cluster(case):
     rules = [row["rule"] for row in audited_once(case, audited_world)]
     if case.breaks:

@@ -24,6 +24,7 @@ NEVER_THERE = {("dead-letters", "4.3")}
 SIMULATED = [(name, version) for name in PROFILES for version in ("4.3", "4.4") if (name, version) not in NEVER_THERE]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("name", "version"), [*SIMULATED[::2], *rows_in_soak(*SIMULATED[1::2])])
 def test_a_simulated_cluster_has_no_finding(name, version, tmp_path, capsys):
     logs = tmp_path / "logs"
@@ -33,6 +34,7 @@ def test_a_simulated_cluster_has_no_finding(name, version, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["findings"] == []
 
 
+@pytest.mark.one_in(2)
 @BOTH_VERSIONS
 @pytest.mark.parametrize("step", [5, *in_soak(1)])
 def test_kafkas_coordinator_violates_no_rule_of_its_own(version, step):

@@ -49,6 +49,7 @@ def with_lake(name: str, logs: Path, records: Sequence[tuple[int, bytes]]) -> Pa
     return made_once(f"metadata-settings/{name}", make)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("command", [["poison"], ["dlq"], ["stalled", "--now", "2026-11-22T00:00:00Z"]])
 @pytest.mark.parametrize("name", ["dlq", *in_soak("timeouts")])
 def test_settings_in_the_metadata_log_answer_as_a_file_does(
@@ -117,6 +118,7 @@ def test_names_of_topics_without_a_folder_come_from_the_metadata_log(
     assert chosen == [row for row in rows if row["topic_id"] == topic_id] != []
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("source", ["lake", *in_soak("log directories")])
 def test_no_secret_is_in_a_lake_an_evidence_folder_or_a_report(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

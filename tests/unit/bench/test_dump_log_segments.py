@@ -21,6 +21,7 @@ def stand_in(monkeypatch, tmp_path, script):
     monkeypatch.setattr(tool, "fetch_tools", lambda: tmp_path / "jars")
 
 
+@pytest.mark.soak
 def test_it_counts_the_record_lines_of_all_segments_that_hold_something(monkeypatch, tmp_path, log):
     stand_in(monkeypatch, tmp_path, f'echo "$@" > {tmp_path}/arguments; echo "baseOffset: 0"; echo "| offset: 0 x"')
     dumped = tool.dump(log)

@@ -169,6 +169,7 @@ def test_end_offsets_raise_the_lag_of_their_partition_alone(logs: Path, tmp_path
     assert {(row["end_offset"], row["end_offset_source"]) for row in lower} == {(40, "log_end")}
 
 
+@pytest.mark.soak
 def test_measure_alone_stores_settings(plain: Path) -> None:
     make_lake(plain, observations=(group_configs(g=2),), stages=("measure", "publish"))
     assert causes(plain, "g") == [(3, "delivery_limit"), (6, "delivery_limit")]
@@ -181,6 +182,7 @@ def test_names_of_a_folder_are_stored_too(tmp_path: Path) -> None:
     assert set(open_lake(lake).scan("gold.poison_record", ["topic"]).column("topic").to_pylist()) == {"orders"}
 
 
+@pytest.mark.soak
 def test_measure_before_replay_leaves_no_record_out(logs: Path, tmp_path: Path) -> None:
     lake, files = tmp_path / "lake", (group_configs(g=2),)
     make_lake(lake, logs, until_ms=ENDS[0], stages=TO_MEASURES)
@@ -207,6 +209,7 @@ def test_settings_of_a_lake_with_several_clusters_need_the_cluster(tmp_path: Pat
     assert by_cluster == {("one", "unknown"), ("two", "delivery_limit")}
 
 
+@pytest.mark.soak
 def test_a_lake_without_the_table_is_read_and_gets_it_by_the_next_run(logs: Path, plain: Path, tmp_path: Path) -> None:
     intact_lake = Path(shutil.copytree(plain, tmp_path / "whole"))
     without_table(plain)
@@ -274,6 +277,7 @@ def test_any_order_of_runs_and_settings_is_one_run_with_the_final_settings(
         assert not differences(content(parts.uri, names), content(one_run_lake, names))
 
 
+@pytest.mark.soak
 def test_rows_whose_history_retention_cut_keep_their_causes(tmp_path: Path) -> None:
     hour_ms, lake = 3_600_000, tmp_path / "lake"
     late_ms = START_MS + 10 * hour_ms

@@ -51,6 +51,7 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     return counts
 
 
+@pytest.mark.soak
 def test_chunks_have_the_tables_of_one_replay(tmp_path: Path, tasks: dict[str, int]) -> None:
     one_replay_lake = story_lake("replay-whole", LONG_STORY, "a-cluster")
     make_lake(tmp_path / "lake", one_replay_lake.parent / "logs")
@@ -76,6 +77,7 @@ def test_a_rebuild_in_chunks_has_the_tables_of_one_replay(tmp_path: Path, tasks:
     assert_same(tmp_path / "lake", one_replay_lake)
 
 
+@pytest.mark.soak
 def test_units_before_a_gap_are_complete_and_those_behind_it_are_marked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -125,6 +125,7 @@ def test_an_interval_ends_before_its_time_and_is_covered_afterwards(tmp_path: Pa
     assert run(RunOptions(lake=Lake(lake), log_dirs=(str(logs),), until_ms=START_MS), no_session).run_id is None
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("case", ["decode", *in_soak("replay")])
 def test_a_rebuild_gives_the_same_tables_without_the_log(
     case: str, tmp_path: Path, logs: Path, one_run_lake: Path, two_runs: Path

@@ -192,6 +192,7 @@ def test_a_run_that_was_killed_is_finished_by_a_run_of_the_other_cluster(alone: 
     assert_parts(lake, alone)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("clusters", [EAST, *in_soak(None)])
 @pytest.mark.parametrize("case", ["decode", *in_soak("replay")])
 def test_a_rebuild_starts_over_for_the_cluster_that_is_named_or_for_all(

@@ -46,6 +46,7 @@ RECORDS = st.one_of(
 )
 
 
+@pytest.mark.soak
 @examples("lake")
 @given(
     stories=st.lists(st.lists(RECORDS, min_size=1, max_size=8), min_size=1, max_size=4),
@@ -75,6 +76,7 @@ def test_any_three_intervals_are_one_run(
     assert_same(folder / "parts", folder / "whole")
 
 
+@pytest.mark.soak
 def test_a_run_without_until_audits_where_the_log_ends_though_nothing_is_new(tmp_path: Path) -> None:
     """Kafka has pruned the snapshot of g; that none follows is known of a log that was read to its end."""
     logs = tmp_path / "logs"

@@ -267,6 +267,7 @@ def test_every_kind_of_run_killed_at_any_point_is_finished_by_the_next_one(situa
         case.kill_and_finish([point])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "point",
     [

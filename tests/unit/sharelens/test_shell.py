@@ -59,6 +59,7 @@ def test_a_value_that_looks_like_an_option_stays_a_value() -> None:
     assert lake_command("check", "-x") == "sharelens check --lake=-x"
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in HOSTILE if "/" not in name and name != "~"])
 def test_commands_of_overview_can_be_pasted_whatever_the_path(

@@ -15,7 +15,7 @@ from sharelens.source.request import Source
 from sharelens.tables.opening import open_evidence
 from sharelens.tables.reading import read_dead_letter_partitions
 from state_model.errors import UsageError
-from tests.depths import every_nth, in_soak
+from tests.depths import in_soak
 from tests.processes.in_process import recorded_lake
 from tests.spark.sharelens.frames.recorded import (
     assert_same,
@@ -106,7 +106,8 @@ def plain(rows: pa.Table, names: Sequence[str]) -> pa.Table:
     return rows.select([name for name in rows.column_names if name in names and name != "topic"])
 
 
-@pytest.mark.parametrize("measure", every_nth(2, FUNCTIONS))
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("measure", FUNCTIONS)
 def test_a_measure_gives_the_rows_of_the_lake(measure: str, inputs: "dict[str, DataFrame]") -> None:
     table = STAGED[measure].table
     assert table is not None

@@ -12,7 +12,6 @@ from sharelens.lake.scan import open_lake
 from sharelens.lake.tables import TABLES
 from state_model.audit.table import RULES
 from tests.datasets import LAKE_KINDS, scenarios
-from tests.depths import every_nth
 from tests.processes.in_process import recorded_lake
 from tests.spark.sharelens.frames.recorded import assert_same, id_in, rows_of, table_of
 
@@ -62,7 +61,8 @@ def test_share_records(logs: Logs) -> None:
     assert_same(records, table_of(names, "silver.share_record"), *SHARE_PARTITION, "log_offset")
 
 
-@pytest.mark.parametrize("table", every_nth(2, HISTORIES_OF_GROUPS))
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("table", HISTORIES_OF_GROUPS)
 def test_histories_of_groups(table: str, logs: Logs, groups: "DataFrame") -> None:
     names, _, _ = logs
     if table == "task_history" and STREAMS not in names:

@@ -23,7 +23,7 @@ from tests.audit.cluster_damages import (
     short_topic,
 )
 from tests.datasets import dataset
-from tests.depths import every_nth, in_soak
+from tests.depths import in_soak
 from tests.lakes import content, differences
 from tests.logs.cluster_logs import END_MS, state, write_cluster, write_orders
 from tests.logs.state_logs import START_MS, snapshot, write_state_partition
@@ -69,7 +69,8 @@ def damaged(damage):
     return folder / "logs", folder / "lake"
 
 
-@pytest.mark.parametrize("damage", every_nth(4, DAMAGES), ids=lambda damage: damage.__name__)
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_a_lake_has_the_findings_of_its_log_directory(damage, capsys):
     logs, lake = damaged(damage)
     assert of_lake(lake) == of_logs(capsys, logs) != []
@@ -118,6 +119,7 @@ def test_logs_that_come_one_after_the_other_make_the_lake_of_all_at_once(damage,
     assert not differences(content(lake, AUDIT), content(one_run_lake, AUDIT))
 
 
+@pytest.mark.soak
 def test_a_finding_is_withdrawn_when_its_topic_has_grown(tmp_path, capsys):
     logs, lake = write_cluster(tmp_path / "logs"), tmp_path / "lake"
     short_topic(logs)

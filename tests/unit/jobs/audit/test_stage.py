@@ -35,6 +35,7 @@ def standing(lake: Path) -> dict[str, tuple[int, int | None]]:
     return {row["rule"]: (row["first_run_id"], row["withdrawn_run_id"]) for row in rows}
 
 
+@pytest.mark.soak
 def test_runs_over_parts_of_a_log_find_what_one_run_does(tmp_path: Path) -> None:
     logs = write_log_directory(tmp_path / "logs", STORY)
     for until_ms in (START_MS + 1, START_MS + 3, START_MS + 6, None):

@@ -64,6 +64,7 @@ def peak_bytes(folder: Path, records: int) -> int:
     return max(peaks)
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_the_memory_of_a_task_does_not_grow_with_the_log(tmp_path: Path) -> None:
     assert peak_bytes(tmp_path, 16_000) < 1.5 * peak_bytes(tmp_path, 4_000)

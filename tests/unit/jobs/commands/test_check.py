@@ -33,6 +33,7 @@ def plant_a_record_twice(lake: Path) -> None:
     commit(Lake(lake), SHARE_RECORD, stage="plant", run=1, adds=files)
 
 
+@pytest.mark.soak
 def test_a_closed_gate_is_named_by_every_answer_and_holds_the_publication(
     lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -59,6 +59,7 @@ def test_what_is_to_stay_stays_and_its_commands_work(
         assert main([*words, *(["--help"] if words[0] == "explore" else [])]) == 0
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("without_spark")
 def test_engines_that_disagree_fail_the_demo(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

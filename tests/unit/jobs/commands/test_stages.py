@@ -149,6 +149,7 @@ def test_settings_of_spark_and_flags_reach_the_settings(
     assert {("spark.x", "1"), ("spark.y", "a=b")} <= set(settings.spark_conf.items())
 
 
+@pytest.mark.soak
 def test_a_run_computes_where_the_option_says(
     execute: Run, logs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

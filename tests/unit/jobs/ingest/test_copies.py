@@ -71,6 +71,7 @@ def clean_story(tmp_path: Path) -> Path:
 ORDERS = tuple(itertools.permutations(COPIES))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("order", [COPIES, *in_soak(*ORDERS[1:])], ids=",".join)
 def test_copies_of_a_broker_that_was_killed_come_in_any_order(order: tuple[str, ...], tmp_path: Path) -> None:
     opened = Lake(tmp_path / "lake")
@@ -129,6 +130,7 @@ def test_replicas_that_come_one_after_the_other_fill_each_others_gaps(order: tup
     assert_same(tmp_path / "lake", clean_story(tmp_path))
 
 
+@pytest.mark.soak
 def test_a_first_segment_delivered_last_is_replayed_under_what_is_there(tmp_path: Path) -> None:
     batches = state_batches(STORY)
     full_logs = state_directory(tmp_path / "whole", batches)
@@ -158,6 +160,7 @@ def test_of_two_ends_of_a_log_the_one_under_the_higher_leader_epoch_is_the_log(
     assert aside == ([len(STORY) + n for n in range(3)] if winner_last else [])
 
 
+@pytest.mark.soak
 def test_two_ends_side_by_side_are_judged_the_same(tmp_path: Path) -> None:
     common = state_batches(STORY)
     loser = state_directory(tmp_path / "loser", [*common, *state_batches(OTHER_END[:3], len(STORY), 0)])

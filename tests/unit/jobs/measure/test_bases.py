@@ -127,6 +127,7 @@ def test_measures_after_a_cut_are_those_of_a_lake_that_was_not_cut(hours: float,
     assert not differences(measures(story_parts.plain), measures(cut_lake))
 
 
+@pytest.mark.soak
 def test_a_share_partition_that_was_there_before_the_cut_is_not_first_seen_after_it(story_parts: Parts) -> None:
     (events,) = content(cut_once(story_parts, 2), ["gold.life_event"]).values()
     assert events.num_rows > 0

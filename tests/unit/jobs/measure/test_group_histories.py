@@ -45,6 +45,7 @@ def test_tables_have_the_histories_of_the_records(scenario: str) -> None:
         assert lake.scan(table, rows.column_names).sort_by(order).equals(rows.sort_by(order))
 
 
+@pytest.mark.soak
 def test_runs_add_up_to_one_and_leave_groups_without_news_alone(tmp_path: Path) -> None:
     one_run_lake, step, logs = recorded_lake(SCENARIO), tmp_path / "step", dataset(SCENARIO) / "logs"
     last_ms = {group: newest_ms(one_run_lake, group) for group in groups_of(one_run_lake)}

@@ -80,6 +80,7 @@ def test_copies_in_any_order_measure_what_one_run_measures(
         assert not differences(content(root / "lake", TABLES), content(root / "at-once", TABLES))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("shape", "share_partitions"), [("cool", 40), *rows_in_soak(("hot", 1))])
 def test_one_percent_of_news_rewrites_few_rows_and_no_final_one(
     shape: str, share_partitions: int, tmp_path: Path
@@ -175,6 +176,7 @@ KEPT_TABLES = ("gold.poison_record", "gold.redelivered_record", "gold.latency", 
 HALF_DONE = [(0, 4, 2, 3), (6, 9, 0, 2), (11, 12, 4, 5)]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("later_ms", "changed_fields", "rewritten"),
     [

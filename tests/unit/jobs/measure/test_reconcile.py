@@ -70,6 +70,7 @@ def test_each_record_is_judged(tmp_path: Path) -> None:
     assert judged(whole_lake(directory(tmp_path / "logs"))) == ALL
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("ends", [(5, 25, 45), *in_soak((15, 45))])
 def test_a_run_in_parts_is_a_run_in_one(tmp_path: Path, ends: tuple[int, ...]) -> None:
     logs = directory(tmp_path / "logs")
@@ -123,6 +124,7 @@ def test_rows_of_given_up_records_have_the_causes_of_dead_letters_whenever_these
     assert_same(tmp_path / "parts", one_run_lake)
 
 
+@pytest.mark.soak
 def test_a_lake_of_a_version_that_told_no_causes_gets_them_in_the_next_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,6 +219,7 @@ def test_how_far_back_a_topic_reaches_does_not_hang_on_the_groups_with_news(tmp_
     assert judged(tmp_path / "parts") == verdicts
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("base_offset", "status"), [(5, "unknown"), *rows_in_soak((0, "unexpected"))])
 def test_a_state_partition_that_gets_records_later_begins_with_its_log_or_hides_records(
     base_offset: int, status: str, tmp_path: Path

@@ -84,6 +84,7 @@ def test_only_what_a_run_touched_is_measured_again(tmp_path: Path) -> None:
     assert lags(lake) == {"g": (ORDERS_RECORDS - 10, 2)}, "a share partition that is deleted loses its row"
 
 
+@pytest.mark.soak
 def test_several_runs_hold_what_one_run_holds(first: Path, tmp_path: Path) -> None:
     logs = logs_of(tmp_path / "logs", STORY + LATER_RECORDS)
     make_lake(first, logs)
@@ -146,6 +147,7 @@ def final_latency(lake: Path) -> set[str]:
     return {str(file["path"]) for file in files if str(file["path"]).startswith("is_final=true")}
 
 
+@pytest.mark.soak
 def test_a_row_that_was_misplaced_is_measured_once_the_other_one_is_deleted(tmp_path: Path) -> None:
     def logs(ended: list[dict[str, Any]]) -> Path:
         folder = tmp_path / f"logs-{len(ended)}"
@@ -199,6 +201,7 @@ def test_a_state_topic_that_is_the_newest_from_a_later_run_on_is_measured_whole(
     assert_same(tmp_path / "lake", tmp_path / "whole")
 
 
+@pytest.mark.soak
 def test_a_lake_without_a_newer_table_opens_and_gets_it_with_the_next_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

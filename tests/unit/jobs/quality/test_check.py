@@ -26,7 +26,6 @@ from sharelens.lake.lake import Lake
 from sharelens.lake.parquet import DataFile, write_rows
 from sharelens.lake.scan import open_lake
 from sharelens.lake.tables import TABLES
-from tests.depths import every_nth
 from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.logs.user_topics import write_orders
 from tests.processes.in_process import make_lake
@@ -147,6 +146,7 @@ PLANTED: tuple[Planted, ...] = (
 )
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: "-".join(planting.__name__ for planting in planted))
 def test_what_is_planted_closes_the_gate_of_its_table_and_no_other(lake: Path, planted: Planted) -> None:
     for planting in planted:
@@ -168,7 +168,8 @@ def test_a_table_of_another_shape_is_not_judged_further(lake: Path, tmp_path: Pa
     assert set(unsaid.column("details").to_pylist()) == {"not judged: the table has another shape"}
 
 
-@pytest.mark.parametrize("table", every_nth(4, (name for name in TABLES if not name.startswith("gold.qu"))))
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("table", (name for name in TABLES if not name.startswith("gold.qu")))
 def test_a_row_that_comes_twice_from_nowhere_is_a_repeated_key_and_a_lost_reference(lake: Path, table: str) -> None:
     scope = scope_of(CheckOptions(lake=Lake(lake)))
     rules = [rule for rule in rules_of(table) if rule.kind in ("keys", "references")]
@@ -216,6 +217,7 @@ def test_a_stage_that_was_left_out_closes_the_gates_behind_it(lake_and_logs: Pat
     assert outcome == {(name, "stage_is_done") for name in ("gold.share_partition_history", "gold.delivery_history")}
 
 
+@pytest.mark.soak
 def test_old_evidence_warns_blocks_where_asked_and_is_not_looked_at_where_skipped(lake: Path) -> None:
     table = ("bronze.ingest_extent",)
     late = START_MS + 3 * 3_600_000

@@ -43,6 +43,7 @@ def _row(table: str, number: int, cluster_id: str, checked_ms: int) -> dict[str,
     return {**empty, **outcome, "checked_ms": checked_ms, "level": "blocking", "kind": "volume", "slice_rows": number}
 
 
+@pytest.mark.soak
 def test_old_results_go_but_for_those_that_gates_and_volumes_rest_on(lake: Path) -> None:
     before = gates.gates(Lake(lake)), results.earlier_volumes(Lake(lake), "gold.lag", 30)
     maintain(MaintainOptions(lake=Lake(lake), dry_run=False, retain={"checks": 3 * DAY}))
@@ -54,6 +55,7 @@ def test_old_results_go_but_for_those_that_gates_and_volumes_rest_on(lake: Path)
     assert results.next_check(Lake(lake)) == 31
 
 
+@pytest.mark.soak
 def test_results_younger_than_the_age_stay(lake: Path) -> None:
     maintain(MaintainOptions(lake=Lake(lake), dry_run=False, retain={"checks": 15 * DAY + 1}))
     kept_check_ids = (

@@ -285,6 +285,7 @@ def cut_at(path: Path, versions: dict[str, int]) -> scan.Cut:
     return scan.Cut(lake=Lake(path), versions=versions, publication={})
 
 
+@pytest.mark.soak
 def test_vacuum_leaves_every_cut_inside_the_window_readable(lake: Path) -> None:
     cuts = Lake(lake).snapshot(scan.PUBLICATION).dataset().to_table()
     versions = {(entry["table"], entry["version"]) for row in cuts.to_pylist() for entry in row["tables"]}
@@ -312,6 +313,7 @@ def test_the_newest_cut_of_the_time_when_the_window_began_stays_readable(lake: P
     assert {name: cut_at(lake, versions).scan(name) for name in DERIVED} == rows
 
 
+@pytest.mark.soak
 def test_vacuum_removes_what_is_older_than_the_window_and_what_killed_runs_left(lake: Path) -> None:
     old = shared_content(five_runs())
     orphan = Lake(lake).table_storage("gold.stall").path / "is_final=true" / "part-0.zstd.parquet"

@@ -28,7 +28,7 @@ from sharelens.lake.parquet import DataFile
 from sharelens.lake.tables import SCHEMA_VERSION, TABLES
 from sharelens.lake.view_columns import OLD_NAMES
 from tests.datasets import dataset
-from tests.depths import every_nth, in_soak, rows_in_soak
+from tests.depths import in_soak, rows_in_soak
 from tests.lakes import assert_same, content, differences
 from tests.logs.state_logs import START_MS, snapshot, update, write_log_directory
 from tests.old_lakes import NAMES, SCENARIO, age, old_lake, with_old_names
@@ -122,7 +122,8 @@ def without(name: str, column: str) -> pa.Schema:
     return schema.remove(schema.get_field_index(column))
 
 
-@pytest.mark.parametrize("name", [*every_nth(3, NAMES[:-1]), NAMES[-1]])
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("name", reversed(NAMES))
 def test_an_old_lake_becomes_what_this_version_would_have_written(name: str, fresh: Path, tmp_path: Path) -> None:
     lake = Path(shutil.copytree(upgraded(name), tmp_path / "lake"))
     assert not brought(lake).is_needed
@@ -160,6 +161,7 @@ def test_a_dry_run_says_what_is_needed_and_writes_nothing(name: str, tmp_path: P
     assert needs["bronze.ingest_extent"].kind is kinds.get(name, Kind.COLUMNS)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_an_upgrade_needs_no_log_and_keeps_every_byte_of_bronze(name: str) -> None:
     lake = upgraded(name)
@@ -212,6 +214,7 @@ def test_renamed_columns_keep_the_rows_that_retention_has_cut_the_evidence_of(tm
     assert not differences(content(lake), before)
 
 
+@pytest.mark.soak
 def test_columns_that_an_old_row_lacks_are_read_as_null(tmp_path: Path) -> None:
     old, new = old_lake("last-2", tmp_path / "lake"), upgraded("last-2")
     before, after = (Lake(lake).snapshot("bronze.log_record", any_schema=True).paths for lake in (old, new))
@@ -323,6 +326,7 @@ def test_a_source_in_a_shape_that_nothing_leads_on_from_is_refused(small: Path) 
         brought(small)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("column", "readable"), [("log_time_ms", False), *rows_in_soak(("state_epoch", True))])
 def test_a_derived_table_in_another_shape_is_derived_anew(column: str, readable: bool, small: Path) -> None:
     name = "gold.share_partition_history"

@@ -168,6 +168,7 @@ def test_gold_tables_have_the_causes_that_poison_says(lake: Path, capsys: pytest
     assert {cause: sum(row["cause"] == cause for row in states) for cause in by_cause} == by_cause
 
 
+@pytest.mark.soak
 def test_evidence_from_a_lake_with_settings_is_judged_by_them(lake: Path, tmp_path: Path) -> None:
     words = ["evidence", "--lake", str(lake), "--group", "gd-broken", "--from", "2026-11-21T00:00:00Z"]
     out = tmp_path / "case"
@@ -200,6 +201,7 @@ def names_and_ends(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("stored", [True, *in_soak(False)])
 def test_names_and_ends_of_a_folder_count_in_every_answer(
     stored: bool,

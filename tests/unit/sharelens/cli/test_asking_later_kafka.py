@@ -70,6 +70,7 @@ def test_records_show_unknown_types_and_states(place: list[str], capsys: pytest.
     assert rows[2]["state_batches"][1]["delivery_state_name"] == "UNKNOWN(5)"
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("cut", "expected"),
     [

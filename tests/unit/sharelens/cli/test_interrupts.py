@@ -29,6 +29,7 @@ STAGES = {
 """Stage -> the table whose commit shows that it begins."""
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", ["replay", *in_soak("ingest", "decode", "measure")])
 def test_an_interrupted_stage_is_one_line_and_the_next_run_goes_on(stage: str, tmp_path: Path) -> None:
@@ -45,6 +46,7 @@ QUERIES = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", QUERIES)
 def test_an_interrupted_question_is_one_line(moment: str, tmp_path: Path) -> None:

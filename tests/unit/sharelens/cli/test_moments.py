@@ -52,6 +52,7 @@ def answer(evidence: list[str], capsys: pytest.CaptureFixture[str]) -> Answer:
     return rows
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("words", "offsets", "note"),
     [

@@ -62,6 +62,7 @@ def test_each_finding_ends_with_a_command_that_answers(capsys: pytest.CaptureFix
         assert json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 @pytest.mark.parametrize("option", ["--log-dir", *in_soak("--lake")])
 def test_an_earlier_moment_has_its_own_findings_and_commands_about_it(

@@ -104,6 +104,7 @@ def test_a_lake_and_a_log_that_grew_behind_the_window_give_the_same_bytes(tmp_pa
     ]
 
 
+@pytest.mark.soak
 def test_the_audit_of_the_group_ends_with_the_window(tmp_path: Path) -> None:
     odd = [update(group, batches=[(5, 5, 1, 0)], at_ms=START_MS + at) for group, at in (("g", 1000), ("h", 1000))]
     later = update("g", batches=[(9, 9, 1, 1)], at_ms=START_MS + 4000)
@@ -119,6 +120,7 @@ def test_the_audit_of_the_group_ends_with_the_window(tmp_path: Path) -> None:
     assert content(tmp_path / "two") == content(tmp_path / "one")
 
 
+@pytest.mark.soak
 def test_the_audit_names_share_partitions_of_the_group_that_lie_in_the_wrong_state_partition(tmp_path: Path) -> None:
     logs = log_directory(tmp_path / "logs")
     groups = ["g", *(f"g{number}" for number in range(20))]
@@ -149,6 +151,7 @@ def test_complete_evidence_says_so_and_what_is_missing_is_told(logs: Path, tmp_p
     assert "incomplete" in (tmp_path / "three" / "report.html").read_text("utf-8")
 
 
+@pytest.mark.soak
 def test_gaps_and_undecodable_records_of_the_window_make_it_incomplete(tmp_path: Path) -> None:
     story = [*STORY[:3], STORY[3] | {"damage": "value_version"}, *STORY[4:]]
     logs = log_directory(tmp_path / "logs", story)

@@ -195,6 +195,7 @@ def test_sources_that_grew_went_or_were_rewritten_are_told(folder: Path, logs: P
     assert ("source_missing", "orders-0/00000000000000000000.log") in sources(folder, later)
 
 
+@pytest.mark.soak
 def test_evidence_from_a_lake_is_compared_with_its_books(logs: Path, tmp_path: Path) -> None:
     make_lake(tmp_path / "lake", logs)
     write_evidence(tmp_path / "one", lake=tmp_path / "lake")

@@ -225,6 +225,7 @@ def compacted(log: encoding.Encoded, keep: list[int]) -> encoding.Encoded:
     return joined(*pieces)
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_a_compacted_copy_and_a_whole_one_are_no_conflict(tmp_path: Path) -> None:
     log = make_log([4] * 12)

@@ -90,6 +90,7 @@ def test_a_power_cut_after_a_run_leaves_what_it_published(
     assert not differences(content(disk.cut_power()), content(tmp_path / "lake"))
 
 
+@pytest.mark.soak
 def test_a_power_cut_at_any_commit_is_made_good_by_the_next_run(
     logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +133,7 @@ def unpublished_lake() -> Path:
 TORN = '{"commitInfo":{"times'
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("table", "text"),
     [

@@ -75,6 +75,7 @@ def test_a_table_that_another_program_changed_is_refused_until_its_commits_are_g
     assert_same(lake, tmp_path / "whole")
 
 
+@pytest.mark.soak
 def test_files_that_another_program_compacts_hold_the_same_rows(lake: Path, tmp_path: Path) -> None:
     make_lake(lake, logs(tmp_path / "news", 3))
     table = DeltaTable(str(lake / "silver" / "share_record"))

@@ -36,6 +36,7 @@ def logs(tmp_path: Path) -> Path:
     return write_log_directory(tmp_path / "logs", [snapshot()])
 
 
+@pytest.mark.soak
 def test_a_lake_is_read_again_only_when_something_was_published(tmp_path: Path, logs: Path):
     lake, render_counter = tmp_path / "lake", RenderCounter()
     make_lake(lake, logs)

@@ -61,6 +61,7 @@ def fits(answer: Answer | Stream, layout: Layout) -> bool:
     ]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "command", [line for line in (COMMANDS + MORE_COMMANDS).splitlines() if line and "--columns" not in line]

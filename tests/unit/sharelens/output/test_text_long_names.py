@@ -15,6 +15,7 @@ GROUP = "begin-" + "g" * 300 + "-end"
 STORY = [snapshot(GROUP), update(GROUP, batches=[(0, 4, 2, 1), (5, 5, 4, 5)]), snapshot("g")]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("option", ["--log-dir", "--lake"])
 @pytest.mark.parametrize("command", ["state", "records", "lag", "poison", "life", "timeline"])
 def test_a_long_name_does_not_widen_a_table(

@@ -57,6 +57,7 @@ def test_the_link_opens_the_first_page_and_nobody_else_does(running: tuple[subpr
         assert client.get(base, headers={"host": "evil.example"}).status_code == 421
 
 
+@pytest.mark.soak
 def test_slow_and_hostile_connections_keep_nobody_waiting(running: tuple[subprocess.Popen[str], str]) -> None:
     process, link = running
     base = link.partition("/?")[0]
@@ -84,6 +85,7 @@ def test_slow_and_hostile_connections_keep_nobody_waiting(running: tuple[subproc
     assert process.poll() is None
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("number", [signal.SIGINT, *in_soak(signal.SIGTERM)])
 def test_it_ends_with_its_processes(number: int) -> None:
     with explorer(LOGS) as (process, link):
@@ -98,6 +100,7 @@ def test_it_ends_with_its_processes(number: int) -> None:
         assert not any(map(is_running, below))
 
 
+@pytest.mark.soak
 def test_it_ends_when_nobody_asks() -> None:
     with explorer(LOGS, "--idle-exit", "1s") as (process, link):
         assert link

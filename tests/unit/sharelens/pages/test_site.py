@@ -16,7 +16,7 @@ from sharelens.pages.site import Site
 from sharelens.pages.workers import Workers
 from sharelens.question_table.table import QUESTIONS
 from tests.datasets import dataset
-from tests.depths import every_nth, examples
+from tests.depths import examples
 from tests.once import made_once
 from tests.report_pages import HOSTILE, pinned_log
 from tests.requests_of_pages import Client
@@ -173,7 +173,8 @@ def test_nonsense_is_a_page_that_says_what_and_what_to_do(site: Client, place: s
     assert words in " ".join(failures(response.text))
 
 
-@pytest.mark.parametrize("name", every_nth(3, HOSTILE), ids=range(len(HOSTILE)))
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_names_are_text_on_every_page(hostile: Client, name: str) -> None:
     pages = ["/", "/groups", path("groups", name), path("groups", name, "orders", "0"), "/search?q=o"]
     for place in pages:

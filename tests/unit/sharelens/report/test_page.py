@@ -108,6 +108,7 @@ def test_hostile_names_are_text(hostile: str) -> None:
     assert not set("\u202e\x1b\u2028") & set(hostile)
 
 
+@pytest.mark.soak
 def test_the_same_cut_is_the_same_file_but_for_the_moment_of_writing(source: Source, pinned: str) -> None:
     assert page(source) == pinned
     later = page(source, written_ms=WRITTEN_MS + 86_400_000)

@@ -37,6 +37,7 @@ RECORDS, SHARE_PARTITIONS = 20_000, 2
 READ_ROWS = 1_000
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("summed", [0, *in_soak(400)])
 def test_however_the_histories_are_cut_the_page_is_the_same(
@@ -51,6 +52,7 @@ def test_however_the_histories_are_cut_the_page_is_the_same(
     assert page(source) == full_page
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_the_worst_share_partitions_are_drawn_whatever_part_they_come_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -26,6 +26,7 @@ STORY = [
 USER_PARTITIONS = [(ORDERS_ID, 0), (ORDERS_ID, 1), (ORDERS_ID, 2), (GONE_ID, 0), (GONE_ID, 1)]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("knows_deletion", [False, True])
 def test_live_share_partitions_alone_need_user_partitions(knows_deletion: bool, tmp_path: Path) -> None:
     """`orders-0` has a folder; the state of `gone-1` is left, which the metadata log may show deleted."""

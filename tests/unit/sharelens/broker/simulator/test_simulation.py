@@ -16,7 +16,7 @@ from sharelens.broker.simulator.simulation import simulate
 from sharelens.cli import main
 from sharelens.cli.simulate import PROFILE_NAMES
 from tests.compat.test_log_dir_answers import answerable, at_offsets, compare_states, first_offsets, lines
-from tests.depths import every_nth, examples
+from tests.depths import examples
 from tests.processes.in_process import make_lake
 
 pytestmark = pytest.mark.slow
@@ -48,6 +48,7 @@ def test_equal_seeds_give_equal_files_and_other_seeds_others(tmp_path):
     assert digest(first) == digest(second) != digest(other)
 
 
+@pytest.mark.soak
 def test_files_do_not_depend_on_the_hashes_of_a_process(tmp_path):
     command = ["simulate", "--records", "500", "--seed", "3", "--profile", "admin"]
     for hash_seed in ("1", "2"):
@@ -60,7 +61,8 @@ def test_files_do_not_depend_on_the_hashes_of_a_process(tmp_path):
     assert digest(tmp_path / "1") == digest(tmp_path / "2")
 
 
-@pytest.mark.parametrize("name", every_nth(3, PROFILES))
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("name", PROFILES)
 def test_the_pipeline_reads_what_the_coordinator_answered(name, tmp_path, capsys):
     logs = tmp_path / "logs"
     simulated = simulate(profile(name, **SMALL), 11, logs)

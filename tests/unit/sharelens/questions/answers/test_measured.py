@@ -16,7 +16,6 @@ from sharelens.tables.logs.state import StateLog
 from sharelens.tables.logs.tables import LogTables
 from sharelens.tables.parts import Part
 from sharelens.tables.port import Tables
-from tests.depths import every_nth
 from tests.logs.state_logs import START_MS, snapshot, tombstone, update, write_log_directory
 from tests.processes.in_process import make_lake
 from tests.whole_scans import refuse_whole_scans
@@ -101,8 +100,9 @@ def _threads_alternate() -> Iterator[None]:
     sys.setswitchinterval(interval)
 
 
+@pytest.mark.one_in(6)
 @pytest.mark.usefixtures("_threads_alternate")
-@pytest.mark.parametrize("question", every_nth(4, QUESTIONS))
+@pytest.mark.parametrize("question", QUESTIONS)
 def test_cut_into_share_partitions_the_histories_give_the_same_answer_and_no_question_holds_more_than_a_part(
     ask: Callable[..., tuple[object, str]], monkeypatch: pytest.MonkeyPatch, question: str
 ):

@@ -86,6 +86,7 @@ def test_a_user_partition_of_which_only_a_deletion_is_known_is_not_missing(
     assert "user partitions are not in the evidence" not in capsys.readouterr().err
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("command", ANSWERED)
 def test_a_question_is_answered_and_the_missing_names_are_told(ask: Callable[..., Outcome], command: str):
     code, out, err = ask(command, *ANSWERED[command], "--output", "jsonl")
@@ -143,6 +144,7 @@ def test_an_unknown_topic_is_one_line_that_says_how_names_come_in(ask: Callable[
     assert f"topics with share state: {ORDERS_ID}; names of those shown by id: copy the topics' folders" in err
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("command", sorted(ANSWERED))
 def test_hostile_names_move_no_terminal(ask: Callable[..., Outcome], command: str):
     code, out, err = ask(command, *ANSWERED[command])

@@ -34,6 +34,7 @@ def test_first_rows_are_the_head_of_the_sorted_rows(size: int, order: list[tuple
     assert first.table().to_pylist() == ROWS.sort_by(order).slice(0, 9).to_pylist()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [["poison"], ["poison", "--gaps"], ["redelivered"], ["dlq"], ["dlq", "--fail-on"]])
 @pytest.mark.parametrize("name", ["dlq", *in_soak("edge")])

@@ -101,6 +101,7 @@ def test_metrics_of_log_directories_have_no_finding(tmp_path, capsys):
     assert samples(capsys, tmp_path, "--log-dir", str(logs)) == {}
 
 
+@pytest.mark.soak
 def test_a_report_has_a_section_of_the_audit(lake, tmp_path, monkeypatch, capsys):
     leave_out_charts(monkeypatch)
     assert run(capsys, "report", "--lake", lake, "--out", str(tmp_path / "bad.html"))[0] == 0
@@ -130,6 +131,7 @@ def test_by_default_errors_of_the_audit_are_a_warning_of_the_check(own_lake, cap
     assert rows[0]["details"] == "acquired_state_written, snapshot_epoch_skips"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("blocks", "failed"), [("error", ("no_error_stands",)), ("warning", ("no_error_stands", "no_warning_stands"))]
 )

@@ -30,6 +30,7 @@ def timeline(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str])
     return entries_and_notes
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", ["dlq", "streams", *in_soak("admin", "streams-basic")])
 def test_the_timeline_of_all_groups_has_the_entries_of_each(timeline: Timeline, name: str) -> None:
     entries, lines = timeline(name)
