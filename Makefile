@@ -101,13 +101,16 @@ test-fast: $(ENV_STAMP) ## Run the tests that need no Spark and take less than a
 	trap 'kill $$others' INT TERM; run_part 1 || failed=$$?; for other in $$others; do wait $$other || failed=$$?; done; \
 	find "$$logs" -type f -exec cat {} +; rm -rf "$$logs" "$$SHARELENS_TEST_RUN_FOLDER"; exit $$failed
 
+# All tests are imported here once: the many processes that run them would each compile what no one has compiled yet.
 .PHONY: lint
-lint: $(ENV_STAMP) ## Check style, types, import contracts, spelling and the house rules
+lint: $(ENV_STAMP) ## Check style, types, import contracts, spelling, the house rules, and that all tests can be imported
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell $(SOURCES) bench dags tools tests docs conf *.md Makefile pyproject.toml
+	@echo "$(PYTEST) --collect-only"; log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
+	$(PYTEST) --collect-only -q -m "" >"$$log" 2>&1 || { cat "$$log"; exit 1; }
 	$(PYTEST) -q $(HOUSE_RULES)
 
 .PHONY: format

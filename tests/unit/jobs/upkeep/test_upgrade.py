@@ -123,7 +123,7 @@ def without(name: str, column: str) -> pa.Schema:
 
 
 @pytest.mark.one_in(3)
-@pytest.mark.parametrize("name", reversed(NAMES))
+@pytest.mark.parametrize("name", NAMES[::-1])
 def test_an_old_lake_becomes_what_this_version_would_have_written(name: str, fresh: Path, tmp_path: Path) -> None:
     lake = Path(shutil.copytree(upgraded(name), tmp_path / "lake"))
     assert not brought(lake).is_needed
