@@ -111,15 +111,28 @@ def next_run(lake: Lake) -> int:
 
 def cut_files(lake: Lake, run: int, cluster_id: str, version: str) -> list[DataFile]:
     """The row of a publication of the tables as they are, in a file to be committed."""
+    versions = current_versions(lake)
     row = {
         "cluster_id": cluster_id,
         "published_at_ms": books.now_ms(),
-        "tables": [{"table": name, "version": number} for name, number in sorted(current_versions(lake).items())],
+        "tables": [{"table": name, "version": number} for name, number in sorted(versions.items())],
+        "contents": _contents(lake, versions),
         "evidence": evidence(lake),
         "sharelens_version": version,
         "run_id": run,
     }
     return write_rows(lake, TABLES[PUBLICATION], books.rows_table(PUBLICATION, [row]), {})
+
+
+def _contents(lake: Lake, versions: dict[str, int]) -> list[dict[str, Any]]:
+    """The content of each table; that of a version which the newest publication has stands there."""
+    before = _newest(lake)
+    unchanged = {} if before is None else scan.versions_of(before)
+    published = {} if before is None else scan.contents_of(before)
+    return [
+        published[name] if unchanged.get(name) == version and name in published else lake.snapshot(name).content
+        for name, version in sorted(versions.items())
+    ]
 
 
 def evidence(lake: Lake) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from sharelens.lake.errors import LakeError
 from sharelens.lake.lake import Lake
 from sharelens.lake.snapshot import Snapshot
 from sharelens.lake.tables import TABLES
+from sharelens.lake.transactions import LOG
 from sharelens.shell import lake_command
 
 PUBLICATION = "gold.publication"
@@ -40,7 +41,9 @@ class Cut:
             return None
         if table not in self._snapshots:
             ensure_whole(self.lake, table, version)
-            self._snapshots[table] = self.lake.snapshot(table, version)
+            snapshot = self.lake.snapshot(table, version)
+            _ensure_published(snapshot, contents_of(self.publication).get(table), self.lake)
+            self._snapshots[table] = snapshot
         return self._snapshots[table]
 
     def dataset(self, table: str) -> ds.Dataset | None:
@@ -116,6 +119,22 @@ def _damaged_file(snapshot: Snapshot) -> str | None:
 def versions_of(publication: Mapping[str, Any]) -> dict[str, int]:
     """The version of each table that a row of gold.publication lists."""
     return {entry["table"]: entry["version"] for entry in publication["tables"]}
+
+
+def contents_of(publication: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The content of each table (`Snapshot.content`) that a row of gold.publication lists; empty in older cuts."""
+    return {entry["table"]: entry for entry in publication.get("contents") or ()}
+
+
+def _ensure_published(snapshot: Snapshot, published: dict[str, Any] | None, lake: Lake) -> None:
+    """Refuses a version with other files than were published: a lost or changed commit, which delta-rs can't notice."""
+    if published is None or snapshot.content == published:
+        return
+    raise LakeError(
+        f"{snapshot.table} in {lake}: its version {snapshot.version} (files: {len(snapshot.files)}, rows: "
+        f"{snapshot.record_count}) is not the published one (files: {published['files']}, rows: {published['rows']}): "
+        f"its {LOG} was changed, or lost commits; put the folder back from a copy, or make a new lake from the logs"
+    )
 
 
 def ensure_lake(lake: Lake) -> None:

@@ -1,5 +1,6 @@
 """A version of a table as a value, through which tasks read anywhere. This module does not use delta-rs."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -69,6 +70,13 @@ class Snapshot:
     def record_count(self) -> int:
         """Rows of the live files, by their statistics."""
         return sum(int(file["num_records"] or 0) for file in self.files)
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """A row of gold.publication's `contents`: live files, their rows, and a digest of their names and sizes."""
+        named = sorted(f"{file['path']}\0{file['size_bytes']}\n" for file in self.files)
+        digest = hashlib.sha256("".join(named).encode()).hexdigest()
+        return {"table": self.table, "files": len(named), "rows": self.record_count, "digest": digest}
 
     def largest(self, column: str) -> Any:
         """The largest value of a column, by statistics; None when no file has any."""

@@ -97,6 +97,14 @@ TOPIC_START = pa.schema(
 )
 
 PUBLISHED_TABLE = pa.struct([pa.field("table", pa.string()), pa.field("version", pa.int64())])
+PUBLISHED_CONTENT = pa.struct(
+    [
+        pa.field("table", pa.string()),
+        pa.field("files", pa.int64()),
+        pa.field("rows", pa.int64()),
+        pa.field("digest", pa.string()),
+    ]
+)
 EVIDENCE = pa.struct(
     [
         pa.field("cluster_id", pa.string()),
@@ -113,6 +121,12 @@ PUBLICATION = pa.schema(
     [
         column("published_at_ms", pa.int64(), "wall clock", nullable=False),
         column("tables", pa.list_(PUBLISHED_TABLE), "version of every table in this cut", nullable=False),
+        column(
+            "contents",
+            pa.list_(PUBLISHED_CONTENT),
+            "live files of every table, their rows, and a digest of their names and sizes, which readers compare with the "
+            "table; null in older cuts",
+        ),
         column("evidence", pa.list_(EVIDENCE), "log range of every state partition", nullable=False),
         column("sharelens_version", pa.string(), "version of sharelens", nullable=False),
     ]

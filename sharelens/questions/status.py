@@ -10,14 +10,14 @@ import pyarrow.compute as pc
 from sharelens.evidence.conditions import all_of
 from sharelens.evidence.metadata_events import MetadataHistory
 from sharelens.lake.gates import gates
-from sharelens.lake.scan import Cut, open_lake
+from sharelens.lake.scan import Cut, contents_of, open_lake
 from sharelens.lake.settings_rows import TABLE as BRONZE_SETTING
 from sharelens.measures.settings.observations import METADATA_CONFIGS
 from sharelens.output import Answer, Column, Report, json_text, number_text
 from sharelens.output.layouts import Layout
 from sharelens.output.terminal import visible
 from sharelens.questions.answers.completeness import closing_line, evidence_line
-from sharelens.questions.answers.missing import damaged_metadata, held_back, lacking
+from sharelens.questions.answers.missing import damaged_metadata, held_back, lacking, without_contents
 from sharelens.questions.answers.shape import CLUSTER_ID
 from sharelens.questions.missing_states import missing_states_part
 from sharelens.source.request import Source
@@ -302,6 +302,7 @@ def lake_status(lake: Cut, cluster_id: str | None) -> Report:
             *lacking(_topics(lake, cluster_id)),
             *held_back(part for cover in covers.values() for part in cover),
             *_damage(metadata),
+            *without_contents(contents_of(lake.publication)),
         ),
     )
 

@@ -110,7 +110,7 @@ def compare_offsets(rows: list[Json], listed: Json) -> int:
     return lags
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize("step", [4, *in_soak(1)])
 @pytest.mark.parametrize("name", [name for name in scenarios() if name not in WITHOUT_GROUPS])
 def test_each_checkpoint_is_described_as_the_admin_api_did(
@@ -151,6 +151,7 @@ def as_of(lake: Cut, table: str, group: str, at_ms: int) -> list[Json]:
     return list(rows.filter(pc.field("valid_to_ms").is_null() | (pc.field("valid_to_ms") > at_ms)).to_pylist())
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ["admin", "timeouts", "dlq"])
 def test_histories_of_a_lake_are_what_the_admin_api_answered_at_each_checkpoint(name: str) -> None:
     lake = open_lake(recorded_lake(name))

@@ -24,6 +24,7 @@ def ask(capsys: pytest.CaptureFixture[str], command: str, *arguments: str, form:
     return json.loads(out) if form == "json" else out
 
 
+@pytest.mark.soak
 def test_a_group_that_was_deleted_and_created_again_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     moments = ["--from", BEFORE_THE_GROUP_WENT, "--to", END]
     rows = ask(capsys, "diff", "--group", "gL", *moments)

@@ -21,6 +21,7 @@ def test_before_the_first_record_nothing_is_told_but_when_it_is(
     assert "copy" not in err
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ["admin", "basic", "dlq", "timeouts", "edge", "upgrade", "v41"])
 def test_state_epochs_and_members_are_what_the_broker_described(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     logs = dataset(name) / "logs"

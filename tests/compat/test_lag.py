@@ -100,7 +100,7 @@ def test_lag_now_of_a_lake_is_that_of_its_log(name: str, ask: Ask) -> None:
     assert [{name: row[name] for name in straight[0]} for row in gold.to_pylist()] == straight
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("name", "with_lake"),
     [

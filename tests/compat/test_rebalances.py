@@ -40,6 +40,7 @@ def members_and_targets(rows: list[Json]) -> tuple[set[str], dict[str, set[str]]
     return members, {member: places for member, places in partitions.items() if places}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["admin", "crash", "timeouts", "upgrade"])
 def test_joined_removed_and_moved_add_up_to_what_the_admin_api_described(
     name: str, capsys: pytest.CaptureFixture[str]

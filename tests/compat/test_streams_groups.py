@@ -315,7 +315,7 @@ def _remembered(scan: Callable[..., Iterator[pa.Table]]) -> Callable[..., Iterat
 
 
 @pytest.mark.one_in(4)
-@pytest.mark.parametrize("name", STREAMS_SETS[::-1])
+@pytest.mark.parametrize("name", STREAMS_SETS)
 def test_describe_prints_at_each_checkpoint_what_the_broker_answered(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

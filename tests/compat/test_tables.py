@@ -77,7 +77,7 @@ def rows_of(tables: Tables, table: str, where: Where) -> pa.Table:
     return rows.sort_by(ORDERS[table]) if table in ORDERS else rows
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("table", SCHEMAS)
 @pytest.mark.parametrize("name", kinds_first())
 def test_lake_and_log_directory_have_the_same_rows(name: str, table: str) -> None:

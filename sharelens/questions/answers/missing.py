@@ -115,6 +115,17 @@ def held_back(cover: Iterable[StatePartitionCover]) -> list[str]:
     return [line]
 
 
+def without_contents(contents: Collection[str]) -> list[str]:
+    """At most one line: a cut of a lake that lists no contents of its tables, whose lost commits would go unnoticed."""
+    if contents:
+        return []
+    line = (
+        "an older version of sharelens published this cut without the files of its tables, so lost commits go unnoticed "
+        "until a run publishes again"
+    )
+    return [line]
+
+
 def lacking(topics: Collection[str]) -> list[str]:
     """One line for each kind of topic that the evidence lacks."""
     lines = []

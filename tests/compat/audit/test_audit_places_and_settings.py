@@ -49,6 +49,7 @@ def test_the_judges_agree_on_each_case():
     assert min(broken.values()) >= 3
 
 
+@pytest.mark.soak
 @given(st.sampled_from([1, 3, 4, 50]), st.integers(0, 3), st.sampled_from([0, 4, 7, 50]), st.randoms())
 @examples("simulation", shrink=False)
 def test_misplaced_share_partitions(count, moved, other_count, chance):
@@ -65,6 +66,7 @@ def test_misplaced_groups(count, moved):
     assert_agree(world, audited(world))
 
 
+@pytest.mark.soak
 @given(st.sampled_from([*range(17), 18, 24, 99]), st.sampled_from([b"\0\0", b"", b"\0\7abc", None]))
 @examples("table", shrink=False)
 def test_records_of_odd_types(record_type, value):
@@ -91,6 +93,7 @@ def test_updates_and_snapshots_under_a_limit(kinds, limit, at_s):
     assert_agree(world, audited(world))
 
 
+@pytest.mark.soak
 @given(st.integers(95, 140), st.sampled_from([1, 7, 10, 64]), st.sampled_from([100, 101, 110]))
 @examples("table", shrink=False)
 def test_windows(last, span, locks):

@@ -111,6 +111,7 @@ def state_rows(lake: Path) -> list[dict[str, Any]]:
     return [row for row in rows if row["topic"] == STATE_TOPIC]
 
 
+@pytest.mark.soak
 def test_pruned_checkpoints_are_answered_from_all_that_was_ever_written(
     ask: Ask, unpruned: Path, unpruned_lake: Path
 ) -> None:

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from sharelens import frames
 from tests.datasets import dataset
 
@@ -28,6 +30,7 @@ print(jobs.NAME, measures.NAME, records.transform(frames.share_records).count())
 """
 
 
+@pytest.mark.soak
 def test_frames_run_in_a_project_with_packages_of_the_same_names(tmp_path: Path, spark: "SparkSession") -> None:
     for name in ("jobs", "lake", "measures", "tables"):
         (tmp_path / name).mkdir()

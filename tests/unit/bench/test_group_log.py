@@ -12,6 +12,7 @@ from state_model.streams.values import GroupState
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.soak
 def test_members_have_their_tasks_and_partitions_and_all_groups_are_stable(tmp_path):
     generate(tmp_path / "log", records=3000)
     records = read_records_of_groups(unite([scan_log_directory(str(tmp_path / "log"))]), None, False)

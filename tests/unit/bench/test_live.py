@@ -12,6 +12,7 @@ from tests.processes.in_process import make_lake
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.soak
 def test_the_age_of_a_record_lasts_until_the_first_publication_that_has_it(tmp_path: Path) -> None:
     records = [snapshot("g", start=0), *(update("g", start=n, at_ms=START_MS + n * 1000) for n in (2, 5))]
     published = []

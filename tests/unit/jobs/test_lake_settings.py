@@ -120,6 +120,7 @@ def test_a_newer_file_that_says_the_same_adds_nothing(logs: Path, limited: Path)
     assert [observation.from_ms for observation in stored(Lake(limited), UNKNOWN_CLUSTER)] == [0]
 
 
+@pytest.mark.soak
 def test_a_change_counts_from_its_time_on(logs: Path, limited: Path) -> None:
     make_lake(limited, logs, observations=(group_configs(CHANGE_MS, g=5),), stages=TO_MEASURES)
     assert causes(limited, "g") == [(3, "delivery_limit"), (6, "rejected")]
@@ -149,6 +150,7 @@ def test_a_dead_letter_topic_touches_dead_letters_alone(logs: Path, tmp_path: Pa
     assert runs_of(lake, "gold.poison_record", "g") == {1}
 
 
+@pytest.mark.soak
 def test_letters_of_stored_topics_are_read_when_the_topics_appear(logs: Path, tmp_path: Path) -> None:
     lake, early = tmp_path / "lake", write_log_directory(tmp_path / "early", STATE)
     make_lake(lake, early, observations=(dead_letter_topics("parked"),), stages=TO_MEASURES)
@@ -157,6 +159,7 @@ def test_letters_of_stored_topics_are_read_when_the_topics_appear(logs: Path, tm
     assert [row["dlq_topic"] for row in rows if row["status"] == "matched"] == ["parked"]
 
 
+@pytest.mark.soak
 def test_end_offsets_raise_the_lag_of_their_partition_alone(logs: Path, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     make_lake(lake, logs, observations=(end_offsets(orders=50, other=9),), stages=TO_MEASURES)

@@ -59,6 +59,7 @@ def test_chunks_have_the_tables_of_one_replay(tmp_path: Path, tasks: dict[str, i
     assert_same(tmp_path / "lake", one_replay_lake)
 
 
+@pytest.mark.soak
 def test_chunks_on_top_of_an_earlier_run_have_the_tables_of_one_replay(tmp_path: Path, tasks: dict[str, int]) -> None:
     one_replay_lake = story_lake("replay-whole", LONG_STORY, "a-cluster")
     first = story_lake("replay-first", LONG_STORY[:9], "a-cluster")

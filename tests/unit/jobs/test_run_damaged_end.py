@@ -20,6 +20,7 @@ def offsets(lake: Path) -> list[int]:
     return sorted(open_lake(lake).scan("bronze.log_record").column("offset").to_pylist())
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("last_batch", "committed"),
     [(broken(BATCHES[3]), None), (broken(BATCHES[3]), 4), (BATCHES[3][:-9], 4)],

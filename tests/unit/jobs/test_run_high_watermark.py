@@ -48,6 +48,7 @@ def covers(folder: Path, *, include_uncommitted: bool = False) -> list[Sequence[
     return [open_cut(open_lake(lake), None).cover(), open_log_tables(source).cover()]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("high_watermark", [None, 0, 3, BASE, BASE + 1, END - 1, END, END + 4])
 def test_what_lies_at_or_above_the_high_watermark_is_counted(high_watermark: int | None, tmp_path: Path) -> None:
     committed_end = min(END, max(BASE, high_watermark or 0))

@@ -136,6 +136,7 @@ def test_a_batch_that_the_high_watermark_cuts_is_replaced_once_it_is_committed(t
     assert not any(open_lake(tmp_path / "lake").scan("bronze.topic_batch").column("uncommitted").to_pylist())
 
 
+@pytest.mark.soak
 def test_an_interval_behind_lost_records_changes_nothing_and_a_run_without_until_records_the_gap(
     tmp_path: Path,
 ) -> None:

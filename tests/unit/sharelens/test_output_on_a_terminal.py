@@ -66,6 +66,7 @@ def test_options_choose_what_a_terminal_shows() -> None:
     assert "--output text" in mixed
 
 
+@pytest.mark.soak
 def test_stalls_that_last_show_the_record_its_state_and_for_how_long() -> None:
     places = (["--log-dir", str(dataset("dlq") / "logs")], ["--lake", str(recorded_lake("dlq"))])
     first, second = (

@@ -69,7 +69,7 @@ def damaged(damage):
     return folder / "logs", folder / "lake"
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_a_lake_has_the_findings_of_its_log_directory(damage, capsys):
     logs, lake = damaged(damage)
@@ -158,6 +158,7 @@ def test_streams_groups_of_a_recorded_broker_are_audited_without_a_state_log(cap
     }
 
 
+@pytest.mark.soak
 def test_findings_about_groups_stand_when_the_state_log_comes_later(tmp_path, capsys):
     logs, part, lake = write_cluster(tmp_path / "logs"), tmp_path / "part" / "logs", tmp_path / "lake"
     odd_group_records(logs)

@@ -24,6 +24,7 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sharelens.cli.options.spark.session_of", lambda *_: no_session)
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("without_spark")
 @pytest.mark.parametrize("data_set", ["dlq", *in_soak("basic")])
 def test_the_demo_tells_the_whole_story(

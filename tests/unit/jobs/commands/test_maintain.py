@@ -77,6 +77,7 @@ def test_answers_say_what_retention_dropped(lake: Path, capsys: pytest.CaptureFi
     assert "begins at 2026-09-21T18:00:00.000Z; dropped by retention: history before" in err
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -144,6 +144,7 @@ def test_a_first_segment_delivered_last_is_replayed_under_what_is_there(tmp_path
     assert_same(tmp_path / "lake", clean_lake(tmp_path, full_logs))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("winner_last", [True, *in_soak(False)])
 def test_of_two_ends_of_a_log_the_one_under_the_higher_leader_epoch_is_the_log(
     winner_last: bool, tmp_path: Path

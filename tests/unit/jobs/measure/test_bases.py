@@ -162,6 +162,7 @@ def test_a_cut_keeps_the_deletions_that_tell_a_new_creation_from_a_reset(tmp_pat
         make_lake(cut_lake, rebuild="measure", stages=TO_MEASURES)
 
 
+@pytest.mark.soak
 def test_a_row_across_the_lowest_start_offset_of_the_kept_records_stays_whole(tmp_path: Path) -> None:
     before = [
         snapshot("g", start=0, at_ms=at(0)),

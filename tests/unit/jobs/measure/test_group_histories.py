@@ -71,6 +71,7 @@ def groups_of(lake: Path) -> list[str]:
     return sorted(set(rows.column("group_id").to_pylist()))
 
 
+@pytest.mark.soak
 def test_groups_of_an_earlier_topic_alone_have_no_history(tmp_path: Path) -> None:
     earlier, again, lake = tmp_path / "earlier", tmp_path / "again", tmp_path / "lake"
     for folder, groups, time_ms, topic_options in (

@@ -103,6 +103,7 @@ TWICE_LETTERS: list[Record] = [
 """Dead letters of three of them."""
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("first", [TWICE_LETTERS[:1], *in_soak([], TWICE_LETTERS[:2], TWICE_LETTERS)])
 def test_rows_of_given_up_records_have_the_causes_of_dead_letters_whenever_these_come(
     tmp_path: Path, first: list[Record]
@@ -139,6 +140,7 @@ def test_a_lake_of_a_version_that_told_no_causes_gets_them_in_the_next_run(
     ]
 
 
+@pytest.mark.soak
 def test_state_that_comes_later_explains_dead_letters(tmp_path: Path) -> None:
     make_lake(tmp_path / "parts", directory(tmp_path / "first", records=STATE[:1]), stages=TO_MEASURES)
     assert judged(tmp_path / "parts") == [(3, 3, "unknown"), (9, 9, "unknown")]
@@ -146,6 +148,7 @@ def test_state_that_comes_later_explains_dead_letters(tmp_path: Path) -> None:
     assert judged(tmp_path / "parts") == ALL
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("rebuild", ["decode", *in_soak("replay", "measure")])
 def test_starting_over_changes_nothing(tmp_path: Path, rebuild: str) -> None:
     one_run_lake = whole_lake(directory(tmp_path / "logs"))
@@ -173,6 +176,7 @@ def long_lake() -> Path:
     return made_once("reconcile/long", make) / "lake"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("dropped", [["history", "measures"], *in_soak(["history"], ["measures"])])
 def test_what_retention_takes_leaves_every_verdict_as_it_was(dropped: list[str], tmp_path: Path) -> None:
     lake = Path(shutil.copytree(long_lake(), tmp_path / "lake"))

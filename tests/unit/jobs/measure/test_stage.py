@@ -124,6 +124,7 @@ def test_the_stage_alone_measures_what_a_run_without_it_left(tmp_path: Path) -> 
     }
 
 
+@pytest.mark.soak
 def test_a_new_record_leaves_the_files_of_final_contributions(tmp_path: Path) -> None:
     acknowledged = [(0, 0, 0), (30, 2, 2), (60, 4, 4), (90, 4, 10), (92, 8, 8)]
     story = [snapshot("g", start=0)] + [

@@ -121,6 +121,7 @@ def test_snapshots_fill_the_gaps_of_a_lake(lost: tuple[str, ...], node: Path, tm
     assert make_lake(tmp_path / "lake", node).run_id is None
 
 
+@pytest.mark.soak
 def test_offsets_are_read_once_and_runs_add_up_to_one(node: Path, tmp_path: Path) -> None:
     early = Path(shutil.copytree(node, tmp_path / "early"))
     remove(early, f"{SECOND}.*", "*099-*.checkpoint", "*142-*.checkpoint")

@@ -176,6 +176,7 @@ def test_a_dry_run_promises_the_files_that_the_upkeep_leaves(lake: Path) -> None
         )
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("run_bytes", [3000, *in_soak(1, 1 << 30)])
 def test_files_are_sorted_however_little_memory_there_is(run_bytes: int, lake: Path) -> None:
     old = shared_content(five_runs())
@@ -268,6 +269,7 @@ def test_retention_goes_on_from_its_own_cut(tmp_path: Path) -> None:
     assert not differences(once, content(tmp_path / "often", DERIVED))
 
 
+@pytest.mark.soak
 def test_what_was_dropped_is_neither_read_again_nor_a_gap(tmp_path: Path) -> None:
     lake = copied(dropped(), tmp_path)
     rows = open_lake(lake).scan("bronze.log_record").num_rows

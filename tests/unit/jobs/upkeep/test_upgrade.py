@@ -161,7 +161,7 @@ def test_a_dry_run_says_what_is_needed_and_writes_nothing(name: str, tmp_path: P
     assert needs["bronze.ingest_extent"].kind is kinds.get(name, Kind.COLUMNS)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_an_upgrade_needs_no_log_and_keeps_every_byte_of_bronze(name: str) -> None:
     lake = upgraded(name)
@@ -308,6 +308,7 @@ def test_a_run_that_was_killed_in_an_old_lake_is_finished_first(small: Path, tmp
     assert_same(small, tmp_path / "at-once")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("version", ["99", "none", "-1"])
 def test_a_newer_or_unknown_version_is_refused_and_nothing_is_written(small: Path, version: str) -> None:
     age(small, version)

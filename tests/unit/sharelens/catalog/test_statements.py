@@ -42,6 +42,7 @@ def sorted_rows(rows: pa.Table, key: tuple[str, ...]) -> list[dict[str, object]]
     return rows.sort_by([(name, "ascending") for name in key]).to_pylist()
 
 
+@pytest.mark.one_in(2)
 def test_duckdb_reads_every_table_as_python_does(lake: Path, registered: duckdb.DuckDBPyConnection) -> None:
     opened = sharelens.open(lake)
     filled = 0
@@ -77,6 +78,7 @@ def test_views_say_what_a_row_is(registered: duckdb.DuckDBPyConnection) -> None:
     assert of_view.startswith(TABLES["gold.stall"].comment)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", HISTORIES)
 def test_now_and_as_of_are_the_rows_that_are_valid(
     lake: Path, registered: duckdb.DuckDBPyConnection, name: str

@@ -30,6 +30,7 @@ def in_order(rows: pa.Table, key: tuple[str, ...]) -> list[dict[str, object]]:
     return rows.sort_by([(name, "ascending") for name in key]).to_pylist()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("library", ["polars", "pandas"])
 def test_a_reader_of_delta_tables_sees_the_rows_of_the_cut(lake: Path, library: str) -> None:
     opened, rows_read = sharelens.open(lake), 0

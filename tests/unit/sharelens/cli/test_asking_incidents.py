@@ -233,6 +233,7 @@ def test_names_and_ends_of_a_folder_count_in_every_answer(
     assert "orders" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("source", ["log directory", "stored in the lake", *in_soak("lake")])
 def test_the_end_of_a_topic_that_was_created_again_is_that_of_the_new_one(
     source: str, names_and_ends: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -96,6 +96,7 @@ def test_what_stands_in_a_group_without_members_is_information() -> None:
     assert (row.severity, row.text.endswith("; the group has no members")) == (INFO, True)
 
 
+@pytest.mark.soak
 @given(
     durations_ms=st.lists(st.integers(0, 400_000), min_size=1, max_size=4),
     lock_ms=st.none() | st.integers(1_000, 60_000),

@@ -32,6 +32,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return Lake(lake.uri)
 
 
+@pytest.mark.soak
 @given(data=st.data())
 def test_the_rows_of_versions_in_any_order_are_those_that_the_table_has(lake: Lake, data: st.DataObject) -> None:
     rows = FileRows()

@@ -63,6 +63,7 @@ def test_columns_and_conditions(lake: Path) -> None:
     assert (nobody.num_rows, nobody.schema) == (0, TABLES["silver.share_record"].schema)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "group",
@@ -197,6 +198,32 @@ def test_a_damaged_commit_of_any_table_is_refused_and_never_read_as_fewer_rows(l
             with pytest.raises(LakeError, match=rf"^{table} in .*: the commit of its version {version} is (dam|gone)"):
                 scan.open_lake(lake).scan(table)
         assert scan.open_lake(lake).scan(table).num_rows >= 0
+
+
+def test_a_version_whose_commits_are_others_is_no_shorter_table(lake: Path) -> None:
+    """As where commits were lost and later ones took their numbers: each of them is whole."""
+    opened = scan.open_lake(lake)
+    shortened = []
+    for table, version in opened.versions.items():
+        newest = lake / table.replace(".", "/") / "_delta_log" / f"{version:020d}.json"
+        lines = newest.read_text(encoding="utf-8").splitlines(keepends=True)
+        others = [line for line in lines if not line.startswith('{"add"')]
+        if others != lines:
+            shortened.append(table)
+            with put_back(newest):
+                newest.write_text("".join(others), encoding="utf-8")
+                with pytest.raises(
+                    LakeError, match=rf"^{table} in .*: its version {version} .* is not the published one"
+                ):
+                    scan.open_lake(lake).scan(table)
+    assert len(shortened) > 10
+
+
+def test_a_cut_of_an_older_version_has_nothing_to_hold_tables_against(lake: Path) -> None:
+    opened = scan.open_lake(lake)
+    older = scan.Cut(lake=opened.lake, versions=opened.versions, publication=opened.publication | {"contents": None})
+    assert older.scan("silver.share_record").equals(opened.scan("silver.share_record"))
+    assert [scan.contents_of(cut.publication).keys() for cut in (opened, older)] == [opened.versions.keys(), set()]
 
 
 @pytest.mark.parametrize("how", ["empty", "torn"])

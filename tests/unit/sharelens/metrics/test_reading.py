@@ -62,6 +62,7 @@ def test_a_lake_and_the_log_it_was_made_of_give_the_same_figures(tmp_path: Path,
     assert of_lake.of_groups == of_log.of_groups
 
 
+@pytest.mark.soak
 def test_every_cluster_of_a_lake_is_told_or_the_one_asked_for(tmp_path: Path):
     lake = str(tmp_path / "lake")
     for name in ("one", "two"):

@@ -51,7 +51,7 @@ def with_interval(records, seed):
     return simulated(replace(SMALL, snapshot_update_records=records), seed)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", seeds(2))
 def test_another_snapshot_interval_gives_the_records_of_a_simulation_that_had_it(seed, capsys):
     pair = INTERVALS[seed % len(INTERVALS)]
@@ -75,7 +75,7 @@ PLACES = ((3, 5), (1, 4), (8, 2), (50, 7))
 """Numbers of state partitions of two simulations."""
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", seeds(2))
 def test_another_number_of_state_partitions_places_as_a_simulation_that_had_it(seed, capsys):
     pair = PLACES[seed % len(PLACES)]

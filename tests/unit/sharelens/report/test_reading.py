@@ -37,7 +37,7 @@ RECORDS, SHARE_PARTITIONS = 20_000, 2
 READ_ROWS = 1_000
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.soak
 @pytest.mark.slow
 @pytest.mark.parametrize("summed", [0, *in_soak(400)])
 def test_however_the_histories_are_cut_the_page_is_the_same(
@@ -161,6 +161,7 @@ def test_the_charts_of_a_lake_and_of_its_log_are_the_same() -> None:
     ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("source", ["lake", "log"])
 def test_delivery_counts_are_those_of_attempts_without_offsets_that_hold_no_record(source: str) -> None:

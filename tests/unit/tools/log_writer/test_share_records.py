@@ -44,6 +44,7 @@ def test_rows_are_written_as_the_reference_writes_the_records(records):
     assert pairs_of(encoded) == [share_records.encode_record(record) for record in records]
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 @given(st.lists(RECORDS, max_size=8), st.integers(0, 8), st.integers(0, 8))
 def test_decoding_and_encoding_any_slice_gives_the_same_bytes(records, start, count):

@@ -40,7 +40,7 @@ def pieces_kept_limit(request: pytest.FixtureRequest):
         yield
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.soak
 @pytest.mark.slow
 @pytest.mark.usefixtures("pieces_kept_limit")
 @pytest.mark.parametrize("by", [BYS[1], *in_soak(BYS[0])])

@@ -80,6 +80,7 @@ def test_a_state_behind_a_hole_is_not_compared_until_the_next_snapshot():
     assert audited(log) == [("update_of_other_snapshot", 7, "7"), ("log_offsets_missing", 5, "5")]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", [1, 2, 3])
 def test_chunks_make_no_difference(chunk):

@@ -73,6 +73,7 @@ def closed_findings(audit):
     return findings([audit], SEVERITIES).sort_by("state_partition").to_pylist()
 
 
+@pytest.mark.soak
 @examples("table")
 @given(st.tuples(*(logs() for _ in NUMBERS)), st.lists(st.integers(0, 9), max_size=2))
 def test_state_partitions_together_are_each_of_them_alone(partition_logs, cuts):

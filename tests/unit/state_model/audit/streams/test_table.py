@@ -12,6 +12,7 @@ CASES = cases_of(*STREAMS)
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
 def test_a_rule_names_what_breaks_it_and_nothing_near(case):
     findings = audited_once(case, GroupLog.audited)
