@@ -124,8 +124,8 @@ PUBLICATION = pa.schema(
         column(
             "contents",
             pa.list_(PUBLISHED_CONTENT),
-            "live files of every table, their rows, and a digest of their names and sizes, which readers compare with the "
-            "table; null in older cuts",
+            "live files and rows of every table, and a digest of names and sizes of these files, which readers compare; "
+            "null in older cuts",
         ),
         column("evidence", pa.list_(EVIDENCE), "log range of every state partition", nullable=False),
         column("sharelens_version", pa.string(), "version of sharelens", nullable=False),

@@ -120,8 +120,8 @@ def without_contents(contents: Collection[str]) -> list[str]:
     if contents:
         return []
     line = (
-        "an older version of sharelens published this cut without the files of its tables, so lost commits go unnoticed "
-        "until a run publishes again"
+        "an older version of sharelens published this cut without the files of its tables, so lost commits go "
+        "unnoticed until a run publishes again"
     )
     return [line]
 

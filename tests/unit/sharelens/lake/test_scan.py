@@ -207,11 +207,11 @@ def test_a_version_whose_commits_are_others_is_no_shorter_table(lake: Path) -> N
     for table, version in opened.versions.items():
         newest = lake / table.replace(".", "/") / "_delta_log" / f"{version:020d}.json"
         lines = newest.read_text(encoding="utf-8").splitlines(keepends=True)
-        others = [line for line in lines if not line.startswith('{"add"')]
-        if others != lines:
+        without_adds = [line for line in lines if not line.startswith('{"add"')]
+        if without_adds != lines:
             shortened.append(table)
             with put_back(newest):
-                newest.write_text("".join(others), encoding="utf-8")
+                newest.write_text("".join(without_adds), encoding="utf-8")
                 with pytest.raises(
                     LakeError, match=rf"^{table} in .*: its version {version} .* is not the published one"
                 ):
