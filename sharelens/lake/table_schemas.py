@@ -124,7 +124,7 @@ PUBLICATION = pa.schema(
         column(
             "contents",
             pa.list_(PUBLISHED_CONTENT),
-            "live files and rows of every table, and a digest of names and sizes of these files, which readers compare; "
+            "files and rows of every table, and a digest of the names and sizes of these files, which readers compare; "
             "null in older cuts",
         ),
         column("evidence", pa.list_(EVIDENCE), "log range of every state partition", nullable=False),

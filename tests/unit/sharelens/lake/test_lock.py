@@ -127,8 +127,8 @@ def java() -> Iterator["subprocess.Popen[bytes]"]:
 
 def leave_behind(lake: Path, jvm: int, **changed: object) -> None:
     """What a killed driver leaves in the lock file."""
-    with lock.hold(Lake(lake), 0) as taken:
-        taken.note_jvm(jvm)
+    with lock.hold(Lake(lake), 0) as writer_lock:
+        writer_lock.note_jvm(jvm)
         noted = json.loads((lake / ".lock").read_bytes())
     (lake / ".lock").write_text(json.dumps(noted | changed), encoding="utf-8")
 
