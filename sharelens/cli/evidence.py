@@ -232,6 +232,7 @@ def _source(
     return Source(
         lake=lake,
         log_dirs=log_directories(log_dir),
+        named_dirs=log_dir,
         cluster_id=cluster if isinstance(cluster, str) and cluster != UNKNOWN_CLUSTER else None,
         include_uncommitted=read.sources.get("include_uncommitted") is True,
         include_deleted=read.sources.get("include_deleted") is True,

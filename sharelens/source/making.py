@@ -52,6 +52,7 @@ def source(
     return Source(
         lake=lake,
         log_dirs=log_dirs,
+        named_dirs=log_dir,
         cluster_id=cluster_id,
         include_uncommitted=include_uncommitted,
         include_deleted=include_deleted,
@@ -72,7 +73,8 @@ def metadata_source(*, lake: str | None, log_dir: tuple[str, ...], cluster_id: s
     """
     if (lake is None) == (not log_dir):
         raise UsageError("give either --lake DIR (the tables) or --log-dir DIR (a broker's log directory)")
-    return Source(lake=lake, log_dirs=_log_directories(log_dir), cluster_id=cluster_id, max_bytes=max_bytes)
+    log_dirs = _log_directories(log_dir)
+    return Source(lake=lake, log_dirs=log_dirs, named_dirs=log_dir, cluster_id=cluster_id, max_bytes=max_bytes)
 
 
 def live_cluster(

@@ -20,6 +20,7 @@ DEFAULT_MAX_BYTES = 2 << 30
 class Source:
     """Source of the answer: a lake, log directories (at most `max_bytes` of state log), or a running cluster (`live`).
 
+    `named_dirs`: `log_dirs` as the command line names them, archives and folders of them; empty where nobody did.
     `settings_files`: the files of settings that the command line names; None: none. `needs_state_log`: log directories
     without `__share_group_state` are an error; a question about groups alone can do without. `takes_group_log`:
     `__consumer_offsets` alone will do. `sets_clusters_apart`: log directories of other clusters than that of the state
@@ -28,6 +29,7 @@ class Source:
 
     lake: str | None = None
     log_dirs: tuple[str, ...] = ()
+    named_dirs: tuple[str, ...] = ()
     cluster_id: str | None = None
     include_uncommitted: bool = False
     include_deleted: bool = False

@@ -42,7 +42,7 @@ FIRST_OF_TASKS = {
     "bronze.log_record", "silver.share_record", "gold.share_partition_history", "bronze.topic_batch", "gold.stall",
 }  # fmt: skip
 """Of each of these stages the table whose file a task begins first."""
-ROUNDS = 5
+ROUNDS = 3
 SOAK_ROUNDS = 200
 SESSION_EVERY = 5
 """One killed run in so many has a session, with a JVM and workers; the others work as users' small runs do."""

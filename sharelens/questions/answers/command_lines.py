@@ -26,7 +26,7 @@ def command(source: Source, name: str, options: Iterable[str]) -> str:
         address = source.live.address
         words += ["--bootstrap-server", address.bootstrap_server]
         words += [] if address.config_file is None else [f"--command-config={address.config_file}"]
-    for directory in () if source.live is not None else source.log_dirs:
+    for directory in () if source.live is not None else source.named_dirs or source.log_dirs:
         words += option_words("--log-dir", directory)
     words += [f"--cluster-id={source.cluster_id}"] if source.cluster_id is not None else []
     words += ["--include-uncommitted"] if source.include_uncommitted and name != "audit" else []

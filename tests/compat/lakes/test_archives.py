@@ -67,8 +67,10 @@ def test_questions_take_an_archive(command: str, tmp_path: Path, capsys: pytest.
         answers.append(json.loads(capsys.readouterr().out))
     (inside,) = log_directories([str(archive)])
     assert answers[0]
-    as_directory = json.dumps(answers[1]).replace(f"'{inside}'", str(logs)).replace(inside, str(logs))
-    assert json.loads(as_directory) == answers[0]
+    as_named = json.dumps(answers[1]).replace(f"--log-dir {archive}", f"--log-dir {logs}")
+    assert f"--log-dir {inside}" not in as_named
+    assert f"--log-dir '{inside}" not in as_named
+    assert json.loads(as_named.replace(inside, str(logs))) == answers[0]
 
 
 @pytest.mark.soak

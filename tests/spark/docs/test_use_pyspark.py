@@ -21,6 +21,7 @@ QUICK = {**load_settings(environment="test").spark_conf, "spark.ui.enabled": "fa
 """A reader's spark-defaults.conf: little data is not worth 200 tasks and good compilers."""
 
 
+@pytest.mark.soak
 def test_the_code_of_the_pages_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SPARK_HOME", "SPARK_REMOTE"):
         monkeypatch.delenv(name, raising=False)

@@ -22,3 +22,10 @@ def test_a_command_line_says_where_the_evidence_lies() -> None:
     words = shlex.split(command(source, "dlq plan", ["--out=x.json"]))
     expected = "sharelens dlq plan --log-dir /one --log-dir=-two --cluster-id=c --include-uncommitted --out=x.json"
     assert words == expected.split()
+
+
+def test_an_archive_has_the_name_that_the_user_gave() -> None:
+    inside = ("archive://s3://b/copies/log.tar!/one", "archive://s3://b/copies/log.tar!/two")
+    source = Source(log_dirs=inside, named_dirs=("s3://b/copies",))
+    assert shlex.split(command(source, "lag", [])) == ["sharelens", "lag", "--log-dir", "s3://b/copies"]
+    assert "log.tar!/two" in command(Source(log_dirs=inside), "lag", [])
