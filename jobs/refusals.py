@@ -16,6 +16,8 @@ from sharelens.lake import scan
 MOST_METADATA_BYTES = 2 << 30
 """A larger metadata log decides nothing here."""
 OWN_NAMES = (".lock", ".lease", FETCHED, "bronze", "silver", "gold")
+OLD_PROBE = ".lease.probe-"
+"""The beginning of names of objects with which earlier versions tested a store; killed, they left them behind."""
 
 
 def check_lake(options: RunOptions) -> None:
@@ -34,7 +36,7 @@ def check_lake(options: RunOptions) -> None:
     if scan.UPGRADE in names:
         scan.ensure_lake(lake)
     if names and not lake.is_lake():
-        strange = [name for name in names if name not in OWN_NAMES]
+        strange = [name for name in names if name not in OWN_NAMES and not name.startswith(OLD_PROBE)]
         if strange:
             raise JobError(
                 f"{options.lake} holds other things ({sorted(strange)[0]}) and no lake; give an empty or new folder"

@@ -159,9 +159,11 @@ def acquire(storage: ObjectStorage, lake: str, deadline: float) -> tuple[Holding
 
 
 def _take(storage: ObjectStorage, last_holding: Holding | None) -> Holding | None:
-    """The lease, created or taken from `last_holding`; None when another process was first."""
-    if last_holding is None:
-        _ensure_conditional_put(storage)
+    """The lease, created or taken from `last_holding`; None when another process was first.
+
+    Raises:
+        LakeError: who creates it finds that the store puts objects in spite of a condition that does not hold.
+    """
     new_holding = Holding(
         token=1 if last_holding is None else last_holding.token + 1,
         term_s=TERM_S,
@@ -172,26 +174,32 @@ def _take(storage: ObjectStorage, last_holding: Holding | None) -> Holding | Non
         writer=os.urandom(8).hex(),
     )
     tag = storage.replace(LEASE, new_holding.text(), None if last_holding is None else last_holding.tag)
-    return None if tag is None else replace(new_holding, tag=tag)
+    if tag is None:
+        return None
+    holding = replace(new_holding, tag=tag)
+    return holding if last_holding is not None else _tested(storage, holding)
 
 
-def _ensure_conditional_put(storage: ObjectStorage) -> None:
-    """Refuses a store that overwrites an object in spite of a condition: two writers would overwrite their commits.
+def _tested(storage: ObjectStorage, created: Holding) -> Holding | None:
+    """The lease that this process has just created, once the store has refused to put it where a condition fails.
+
+    With a store that does not, two writers would overwrite each other's commits: the lease is removed again. The test
+    needs no other object, so a process that is killed here leaves a lease that others take over. None when somebody
+    did so meanwhile.
 
     Raises:
-        LakeError: it does.
+        LakeError: the store puts objects in spite of a condition.
     """
-    probe = f"{LEASE}.probe-{os.urandom(8).hex()}"
-    tag = storage.replace(probe, b"1", None)
-    try:
-        if tag is None or storage.replace(probe, b"2", None) is not None:
-            missing = "If-None-Match"
-        elif storage.replace(probe, b"3", tag) is None or storage.replace(probe, b"4", tag) is not None:
-            missing = "If-Match"
-        else:
-            return
-    finally:
-        storage.remove(probe)
+    refused, renewed = replace(created, renewals=-1), replace(created, renewals=1)
+    missing, tag = "If-None-Match", None
+    if storage.replace(LEASE, refused.text(), None) is None:
+        missing, tag = "If-Match", storage.replace(LEASE, renewed.text(), created.tag)
+        if tag is not None and storage.replace(LEASE, refused.text(), created.tag) is None:
+            return replace(renewed, tag=tag)
+    newest = _read(storage)
+    if newest is None or newest.writer != created.writer:
+        return None
+    storage.remove(LEASE)
     raise LakeError(
         f"{storage.root}: this store does not put objects on condition ({missing}), so two writers could overwrite "
         "each other's commits; use a store that does, or a path"

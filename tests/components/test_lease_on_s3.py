@@ -182,6 +182,29 @@ def test_a_store_without_conditional_puts_is_refused_and_left_as_it_was(s3: S3Se
     assert Lake(bucket).storage.names() == []
 
 
+def test_a_first_run_that_was_killed_while_it_tested_the_store_keeps_the_next_one_waiting_for_its_term(
+    bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def be_killed(storage: ObjectStorage, created: lease.Holding) -> lease.Holding:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lease, "_tested", be_killed)
+        with pytest.raises(KeyboardInterrupt):
+            make_lake(bucket, dataset("basic") / "logs")
+    assert Lake(bucket).storage.names() == [lease.LEASE]
+    make_lake(bucket, dataset("basic") / "logs", lock_timeout_s=60)
+    assert lease_of(bucket)["token"] == 2
+
+
+def test_what_an_earlier_version_left_of_its_test_of_the_store_is_no_other_thing(bucket: str) -> None:
+    storage = Lake(bucket).storage
+    assert isinstance(storage, ObjectStorage)
+    storage.replace(".lease.probe-0123", b"1", None)
+    make_lake(bucket, dataset("basic") / "logs")
+    assert lease_of(bucket)["token"] == 1
+
+
 def test_an_object_that_is_no_lease_is_refused(bucket: str) -> None:
     storage = Lake(bucket).storage
     assert isinstance(storage, ObjectStorage)
@@ -204,8 +227,9 @@ def test_a_renewal_whose_answer_was_lost_keeps_the_lease(s3: S3Server, bucket: s
     with hold(lake := Lake(bucket), 0):
         assert lake.lease is not None
         lake.lease.end()
+        before = lease_of(bucket)["renewals"]
         s3.answer(Fault(to="PUT", answer="500 InternalError", is_done=True, times=1))
         time.sleep(TERM_S / 2)
         lake.lease.ensure_held()
-        assert lease_of(bucket)["renewals"] == 1
+        assert [before, lease_of(bucket)["renewals"]] == [1, 2]
     assert lease_of(bucket)["pid"] is None

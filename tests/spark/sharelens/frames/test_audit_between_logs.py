@@ -40,6 +40,7 @@ def early(logs: Path) -> None:
     write_state_partition(logs, [*state()[:4], again, *state()[4:]])
 
 
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(
     "damage",
     [

@@ -76,6 +76,7 @@ def lake_with_settings() -> Path:
     return lake_with_its_settings("dlq")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("measure", ["poison_record", *in_soak("stall")])
 def test_settings_decide_as_in_the_lake(measure: str, spark: "SparkSession", lake_with_settings: Path) -> None:
     lake = open_lake(lake_with_settings)
