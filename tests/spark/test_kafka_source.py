@@ -53,6 +53,7 @@ def in_segments(log_dir: Path, topic: str) -> set[tuple[int, int, bytes | None, 
     return records
 
 
+@pytest.mark.soak
 def test_it_reads_the_state_of_share_groups_as_it_lies_in_the_segments(
     spark: SparkSession, broker: RunningBroker
 ) -> None:

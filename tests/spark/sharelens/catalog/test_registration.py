@@ -100,6 +100,7 @@ def test_a_catalog_that_ends_with_the_session_is_refused(spark: SparkSession) ->
         ensure_kept(spark)
 
 
+@pytest.mark.soak
 def test_views_outlive_the_session_in_a_hive_metastore(tmp_path: Path) -> None:
     lake = recorded_lake("dlq")
     conf = [

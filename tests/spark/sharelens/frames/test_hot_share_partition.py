@@ -103,6 +103,7 @@ def records_by_task(spark: "SparkSession", work: Callable[[], object]) -> list[l
     return stages
 
 
+@pytest.mark.soak
 def test_no_task_does_most_of_the_work(spark: "SparkSession", logs: "DataFrame") -> None:
     records = logs.transform(frames.share_records).cache()
     history = records.transform(frames.share_partition_history)
