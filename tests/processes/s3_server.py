@@ -24,16 +24,18 @@ from typing import Any
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 CONTROL = "/-/"
 CONDITIONS = ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH")
+WAITING_STATUSES, LONG_S = ("429", "503"), 1 << 31
+"""Answers with Retry-After, and its seconds: nobody waits so long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """A wrong answer to some of the requests whose `METHOD path` contains `to`, after the first `after` of them.
 
-    `answer`: a status with an S3 error code, such as "503 SlowDown"; `is_done`: the request is carried out before that
-    answer; `delay_s`: seconds to wait; `cut`: only half of the body is sent; `is_unconditional`: If-Match and
-    If-None-Match are ignored; `every`: each such request of so many; `times`: how often at most; `hidden`: listings
-    leave out objects with names that end so.
+    `answer`: a status with an S3 error code, such as "503 SlowDown", which asks for a wait of weeks; `is_done`: the
+    request is carried out before that answer; `delay_s`: seconds to wait; `cut`: only half of the body is sent;
+    `is_unconditional`: If-Match and If-None-Match are ignored; `every`: each such request of so many; `times`: how
+    often at most; `hidden`: listings leave out objects with names that end so.
     """
 
     to: str = ""
@@ -143,7 +145,8 @@ class _Middleware:
             status, code = fault.answer.split()
             if fault.is_done:
                 b"".join(self._application(environ, lambda *_: None))
-            start_response(f"{status} {code}", [("Content-Type", "application/xml")])
+            asked_to_wait = [("Retry-After", str(LONG_S))] if status in WAITING_STATUSES else []
+            start_response(f"{status} {code}", [("Content-Type", "application/xml"), *asked_to_wait])
             return [f"<Error><Code>{code}</Code><Message>as the test wants it</Message></Error>".encode()]
         if fault.hidden:
             return self._without(fault.hidden, environ, start_response)
