@@ -1,8 +1,6 @@
 """`python -m sharelens`."""
 
-import sys
-
-from sharelens.cli import main
+from sharelens.cli.entry import command
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

@@ -70,7 +70,7 @@ def test_wheel_names_the_command_and_the_spark_extra(wheel):
         info = f"sharelens-{__version__}.dist-info"
         entry_points = content.read(f"{info}/entry_points.txt").decode()
         metadata = content.read(f"{info}/METADATA").decode()
-    assert "sharelens = sharelens.cli:main" in entry_points
+    assert "sharelens = sharelens.cli.entry:command" in entry_points
     assert "jobs = jobs.commands:COMMANDS" in entry_points
     assert "Requires-Dist: pyspark==4.1.4; extra == 'spark'" in metadata
     assert "Requires-Dist: delta-spark==4.4.0; extra == 'spark'" in metadata
