@@ -26,9 +26,7 @@ PARALLEL ?= 2
 # Tests that wait for processes, locks and timeouts rather than for the processor.
 WAITING ?= 4
 workers = --numprocesses $(1) --dist worksteal
-# Tests with programs of other projects that take minutes each: they begin first, so that none is waited for alone.
-LONGEST := tests/dags tests/components/test_bundle.py tests/components/test_spark_cluster.py
-# Workers for those that run beside the longest ones.
+# Workers for components that run beside Airflow, which takes minutes in one process.
 BESIDE ?= 3
 # Free memory that tests need to write their lakes to it.
 MEMORY_KIB := 8388608
@@ -83,14 +81,12 @@ test: setup promtool ## Run all tests but the components and the soak
 
 .PHONY: test-components
 test-components: setup setup-airflow browser azurite ## Run the tests with programs of other projects, such as S3 servers, Kafka in Java, Airflow (at most a quarter of an hour)
-	@$(IN_MEMORY); logs=$$(mktemp -d); failed=0; apart=""; marked="components and not soak"; \
+	@$(IN_MEMORY); log=$$(mktemp); failed=0; marked="components and not soak"; \
 	export SHARELENS_TEST_RUN_FOLDER=$$(mktemp -d); \
-	for each in $(LONGEST); do $(PYTEST) $$each -m "$$marked" >"$$logs/$$(basename $$each)" 2>&1 & apart+=" $$!"; done; \
-	trap 'kill $$apart' INT TERM; \
-	$(PYTEST) tests/components tests/broker tests/unit/sharelens/report tests/unit/sharelens/pages -m "$$marked" $(addprefix --ignore ,$(LONGEST)) \
+	$(PYTEST) tests/dags -m "$$marked" >"$$log" 2>&1 & airflow=$$!; trap 'kill $$airflow' INT TERM; \
+	$(PYTEST) tests/components tests/broker tests/unit/sharelens/report tests/unit/sharelens/pages -m "$$marked" \
 	  $(call workers,$(BESIDE)) || failed=$$?; \
-	for each in $$apart; do wait $$each || failed=$$?; done; \
-	cat "$$logs"/*; rm -rf "$$logs" "$$SHARELENS_TEST_RUN_FOLDER"; exit $$failed
+	wait $$airflow || failed=$$?; cat "$$log"; rm -rf "$$log" "$$SHARELENS_TEST_RUN_FOLDER"; exit $$failed
 
 .PHONY: test-fast
 test-fast: $(ENV_STAMP) ## Run the tests that need no Spark and take less than a twentieth of a second each (at most twenty seconds)

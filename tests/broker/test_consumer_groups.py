@@ -174,6 +174,7 @@ def test_offsets_of_a_topic_go_with_it(shared_broker):
         keeper.close()
 
 
+@pytest.mark.soak
 @pytest.mark.components
 def test_the_console_consumer_goes_on_where_its_group_was(shared_broker):
     topic, group = new_topic(shared_broker, 2), new_group()

@@ -132,6 +132,7 @@ def test_what_was_acknowledged_is_there_after_each_kill(tmp_path):
     assert audit_errors(tmp_path / "log", "4.3") == []
 
 
+@pytest.mark.soak
 @pytest.mark.components
 def test_kafkas_tool_reads_what_kills_left(tmp_path):
     kill_in_a_loop(tmp_path, 2)

@@ -89,6 +89,7 @@ def test_it_installs_and_works_without_a_network(archive: Path, tmp_path: Path) 
     assert '"findings"' in (tmp_path / "overview.json").read_text()
 
 
+@pytest.mark.soak
 def test_the_base_wheel_without_extras_answers_every_question(archive: Path, tmp_path: Path) -> None:
     with tarfile.open(archive) as tar:
         tar.extractall(tmp_path, filter="data")

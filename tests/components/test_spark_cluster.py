@@ -144,6 +144,7 @@ def test_tasks_that_run_twice_leave_nothing_twice(cluster: Cluster, tmp_path: Pa
     assert_same(lake, recorded_lake(SCENARIO))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("version", ["0.0.1", *in_soak(None)], ids=["another version", "without the package"])
 def test_an_executor_with_another_environment_is_named_in_one_line(
     cluster: Cluster, tmp_path: Path, version: str | None
@@ -158,6 +159,7 @@ def test_an_executor_with_another_environment_is_named_in_one_line(
     assert "Traceback" not in messages
 
 
+@pytest.mark.soak
 def test_a_kubernetes_that_refuses_is_named_with_the_cause_in_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         master = f"k8s://http://127.0.0.1:{server.getsockname()[1]}"

@@ -186,6 +186,7 @@ def requests() -> list[tuple[int, int, dict[str, Any]]]:
     ]
 
 
+@pytest.mark.soak
 def test_random_entries_decide_as_kafka_decides(kafka: Kafka, tmp_path: Path) -> None:
     settings = {name.replace(".", "_"): value for name, value in SETTINGS.items()}
     light = DispatchedBroker(tmp_path / "log", **settings)

@@ -37,6 +37,7 @@ def java():
         pytest.skip(f"Kafka Streams: {error}")
 
 
+@pytest.mark.soak
 def test_an_application_counts_every_record_once_while_its_instances_come_and_go(start_broker, tmp_path, java):
     broker = start_broker(**SETTINGS, **STREAMS_SETTINGS)
     path = tmp_path / "journal.jsonl"
