@@ -261,6 +261,19 @@ def test_configurations_are_described_with_their_source_and_altered(shared_broke
     assert described()["retention.ms"].value == "604800000"
 
 
+@pytest.mark.filterwarnings("ignore:alter_configs has been deprecated:DeprecationWarning")
+def test_configurations_are_replaced_for_clients_without_incremental_changes(shared_broker):
+    admin = AdminClient({"bootstrap.servers": shared_broker.bootstrap})
+    topic = new_topic(shared_broker, **{"retention.ms": "1000"})
+    (future,) = admin.alter_configs(
+        [ConfigResource(ResourceType.TOPIC, topic, set_config={"cleanup.policy": "compact"})]
+    ).values()
+    future.result(TIMEOUT_S)
+    (future,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
+    own_values = {name: entry.value for name, entry in future.result(TIMEOUT_S).items() if entry.source == 1}
+    assert own_values == {"cleanup.policy": "compact"}
+
+
 def test_everything_is_there_after_a_stop_and_after_a_kill(start_broker):
     broker = start_broker()
     topic = new_topic(broker, partitions=2)

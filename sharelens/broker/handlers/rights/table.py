@@ -45,6 +45,7 @@ class Rule:
 
 
 _CLUSTER_ACTION = Rule("CLUSTER_ACTION cluster", require_any(cluster(CLUSTER_ACTION), has_message=True))
+_ALTER_CONFIGS = Rule("ALTER_CONFIGS topic, group or (for brokers) cluster", of_topics.configs(ALTER_CONFIGS))
 _READ_GROUP = Rule("READ group", require_any(group(READ)))
 _HIDDEN_OF_SHARE = "The group has described topic(s) that the client is not authorized to describe."
 _HIDDEN_OF_STREAMS = "The described group uses topics that the client is not authorized to describe."
@@ -98,12 +99,11 @@ RULES: Final[Mapping[int, Rule]] = {
     ApiKey.DESCRIBE_CONFIGS: Rule(
         "DESCRIBE_CONFIGS topic, group or (for brokers) cluster", of_topics.configs(DESCRIBE_CONFIGS)
     ),
+    ApiKey.ALTER_CONFIGS: _ALTER_CONFIGS,
     ApiKey.SASL_AUTHENTICATE: Rule(NO_RIGHT),
     ApiKey.CREATE_PARTITIONS: Rule("ALTER topic", topics("topics", ALTER)),
     ApiKey.DELETE_GROUPS: Rule("DELETE group", named("groups_names", DELETE, ResourceType.GROUP)),
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: Rule(
-        "ALTER_CONFIGS topic, group or (for brokers) cluster", of_topics.configs(ALTER_CONFIGS)
-    ),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: _ALTER_CONFIGS,
     ApiKey.DESCRIBE_CLIENT_QUOTAS: Rule(
         "DESCRIBE_CONFIGS cluster", require_any(cluster(DESCRIBE_CONFIGS), entries=None)
     ),
