@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from sharelens.broker.handlers.rights import cluster as of_cluster
 from sharelens.broker.handlers.rights import groups, transactions, users
 from sharelens.broker.handlers.rights import topics as of_topics
 from sharelens.broker.handlers.rights.guards import (
@@ -100,6 +101,7 @@ RULES: Final[Mapping[int, Rule]] = {
         "DESCRIBE_CONFIGS topic, group or (for brokers) cluster", of_topics.configs(DESCRIBE_CONFIGS)
     ),
     ApiKey.ALTER_CONFIGS: _ALTER_CONFIGS,
+    ApiKey.DESCRIBE_LOG_DIRS: Rule("DESCRIBE cluster", of_cluster.describe_log_dirs),
     ApiKey.SASL_AUTHENTICATE: Rule(NO_RIGHT),
     ApiKey.CREATE_PARTITIONS: Rule("ALTER topic", topics("topics", ALTER)),
     ApiKey.DELETE_GROUPS: Rule("DELETE group", named("groups_names", DELETE, ResourceType.GROUP)),
