@@ -2,9 +2,11 @@
 
 from typing import Any, Final
 
-from sharelens.broker.handlers.rights.guards import Call, Outcome, Proceed, cluster, refusal
+from sharelens.broker.handlers.election_answers import refused_election
+from sharelens.broker.handlers.rights.guards import CODES, MESSAGES, Call, Outcome, Proceed, cluster, refusal
 from sharelens.broker.security.authorization.entries import Operation, ResourceType
 
+_ALTER: Final = cluster(Operation.ALTER)
 _DESCRIBE: Final = cluster(Operation.DESCRIBE)
 
 
@@ -13,3 +15,10 @@ def describe_log_dirs(call: Call, request: Any, proceed: Proceed) -> Outcome:
     if _DESCRIBE.is_met(call, request):
         return proceed(request)
     return {**refusal(ResourceType.CLUSTER), "results": []}
+
+
+def elect_leaders(call: Call, request: Any, proceed: Proceed) -> Outcome:
+    """ALTER on the cluster; without it each named partition is refused, too."""
+    if _ALTER.is_met(call, request):
+        return proceed(request)
+    return refused_election(request, CODES[ResourceType.CLUSTER], MESSAGES[ResourceType.CLUSTER])

@@ -105,6 +105,7 @@ RULES: Final[Mapping[int, Rule]] = {
     ApiKey.SASL_AUTHENTICATE: Rule(NO_RIGHT),
     ApiKey.CREATE_PARTITIONS: Rule("ALTER topic", topics("topics", ALTER)),
     ApiKey.DELETE_GROUPS: Rule("DELETE group", named("groups_names", DELETE, ResourceType.GROUP)),
+    ApiKey.ELECT_LEADERS: Rule("ALTER cluster", of_cluster.elect_leaders),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _ALTER_CONFIGS,
     ApiKey.DESCRIBE_CLIENT_QUOTAS: Rule(
         "DESCRIBE_CONFIGS cluster", require_any(cluster(DESCRIBE_CONFIGS), entries=None)
