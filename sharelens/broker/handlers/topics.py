@@ -118,15 +118,24 @@ def _configs(requested: Any) -> dict[str, str]:
 
 @handles(ApiKey.DELETE_TOPICS, (1, 6))
 def delete_topics(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """Delete topics by name, from version 6 on by id too."""
+    """Delete topics by name, from version 6 on by id too; one that is named several times stays (ControllerApis)."""
     names = [(name, None) for name in getattr(request, "topic_names", ())]
     topics = [(topic.name, topic_id_text(topic.topic_id)) for topic in getattr(request, "topics", ())]
-    return {"responses": LazyArray(lambda topic: _delete(broker, *topic), [*names, *topics])}
+    counts = Counter([*names, *topics])
+
+    def delete(topic: tuple[str | None, str | None]) -> dict[str, Any]:
+        return _delete(broker, *topic, is_named_once=counts[topic] == 1)
+
+    return {"responses": LazyArray(delete, list(counts))}
 
 
-def _delete(broker: "Broker", name: str | None, topic_id: str | None) -> dict[str, Any]:
+def _delete(broker: "Broker", name: str | None, topic_id: str | None, *, is_named_once: bool) -> dict[str, Any]:
     topic = broker.catalog.by_name(name) if name is not None else broker.catalog.by_id(topic_id or "")
     try:
+        if (name is None) == (topic_id is None):
+            raise RefusedError(ErrorCode.invalid_request, "a topic is deleted by its name or by its id")
+        if not is_named_once:
+            raise RefusedError(ErrorCode.invalid_request, "the topic is named several times")
         if topic is None:
             unknown = ErrorCode.unknown_topic_or_partition if name is not None else ErrorCode.unknown_topic_id
             raise RefusedError(unknown, "there is no such topic")
