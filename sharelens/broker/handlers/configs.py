@@ -12,6 +12,7 @@ from sharelens.broker.config.broker_keys import BROKER, broker_definition
 from sharelens.broker.config.definitions import Definition, Kind
 from sharelens.broker.config.group_keys import GROUP
 from sharelens.broker.config.groups import check_group
+from sharelens.broker.config.security_keys import LISTENER_PREFIX
 from sharelens.broker.config.settings import Setting, Settings, Source, definition_of, parse_all
 from sharelens.broker.config.topic_keys import TOPIC
 from sharelens.broker.errors import BrokerError, ConfigError, UnknownTopicError
@@ -216,12 +217,18 @@ def _alter_group(broker: "Broker", resource: Any, change: Change, is_dry_run: bo
 
 
 def _alter_broker(broker: "Broker", resource: Any, change: Change, is_dry_run: bool) -> None:
+    """Kafka refuses configurations of brokers with INVALID_REQUEST, not with INVALID_CONFIG (ConfigAdminManager)."""
     _check_broker(broker, resource.resource_name)
-    for config in resource.configs:
-        definition = broker_definition(config.name)
-        if definition is None or not definition.is_dynamic:
-            raise ConfigError(f"{config.name} can't be changed while the broker runs")
+    try:
+        _change_broker(broker, resource, change, is_dry_run)
+    except ConfigError as error:
+        raise RefusedError(ErrorCode.invalid_request, str(error)) from error
+
+
+def _change_broker(broker: "Broker", resource: Any, change: Change, is_dry_run: bool) -> None:
     is_for_all = resource.resource_name == ALL_BROKERS
+    for config in resource.configs:
+        _check_dynamic(config.name, is_for_all=is_for_all)
     current_configs, other = (
         broker.dynamic_configs(is_for_all=is_for_all),
         broker.dynamic_configs(is_for_all=not is_for_all),
@@ -235,6 +242,15 @@ def _alter_broker(broker: "Broker", resource: Any, change: Change, is_dry_run: b
         names = {config.name for config in resource.configs} | (current_configs.keys() - new_configs.keys())
         for_all, for_node = (new_configs, other) if is_for_all else (other, new_configs)
         broker.change_configs(for_all=for_all, for_node=for_node, changed=names)
+
+
+def _check_dynamic(name: str, *, is_for_all: bool) -> None:
+    """Raises ConfigError for a key that stays as it was at start, or that all brokers can't have in common."""
+    definition = broker_definition(name)
+    if definition is None or not (definition.is_dynamic or definition.is_stored_only):
+        raise ConfigError(f"{name} can't be changed while the broker runs")
+    if is_for_all and name.startswith(LISTENER_PREFIX):
+        raise ConfigError(f"{name} is the configuration of one broker, not of all")
 
 
 _ALTERATIONS: dict[int, Callable[["Broker", Any, Change, bool], None]] = {

@@ -10,6 +10,7 @@ OWN_SOURCES = {TOPIC: {1}, BROKER: {2, 3}, GROUP: {8}}
 """Sources of values that were set on the resource itself."""
 UNKNOWN_TOPIC, INVALID_CONFIG, INVALID_REQUEST = 3, 40, 42
 SET, DELETE = 0, 1
+JAAS_KEY = "listener.name.named.plain.sasl.jaas.config"
 
 
 @pytest.fixture
@@ -114,6 +115,10 @@ def test_a_refused_resource_keeps_its_configurations_and_others_are_altered(brok
         (TOPIC, "no-such-topic", [("retention.ms", "1")], UNKNOWN_TOPIC),
         (BROKER, "2", [("log.retention.ms", "1")], INVALID_REQUEST),
         (BROKER, "x", [("log.retention.ms", "1")], INVALID_REQUEST),
+        (BROKER, "1", [("log.retention.ms", "soon")], INVALID_REQUEST),
+        (BROKER, "1", [("log.retention.check.interval.ms", "5000")], INVALID_REQUEST),
+        (BROKER, "1", [("sasl.jaas.config", "any")], INVALID_REQUEST),
+        (BROKER, "", [(JAAS_KEY, "any")], INVALID_REQUEST),
         (GROUP, "g", [("no.such.key", "1")], INVALID_CONFIG),
         (GROUP, "g", [("share.heartbeat.interval.ms", "60000000")], INVALID_CONFIG),
         (GROUP, "", [("share.heartbeat.interval.ms", "6000")], INVALID_REQUEST),
@@ -136,3 +141,17 @@ def test_a_deleted_key_needs_no_value(broker):
     assert change(broker, TOPIC, "orders", ("retention.ms", SET, "1000")) == 0
     assert change(broker, TOPIC, "orders", ("retention.ms", DELETE, None)) == 0
     assert own_configs(broker, TOPIC, "orders") == {}
+
+
+def test_a_login_module_of_a_listener_is_stored_and_described_without_its_text(broker):
+    def described():
+        resource = {"resource_type": BROKER, "resource_name": "1", "configuration_keys": [JAAS_KEY]}
+        (answer,) = broker.call(DESCRIBE, 4, resources=[resource], include_synonyms=True)["results"]
+        return [(each["value"], int(each["config_source"]), each["is_sensitive"]) for each in answer["configs"]]
+
+    assert described() == []
+    assert change(broker, BROKER, "1", (JAAS_KEY, SET, "no login module")) == 0
+    broker.restart()
+    assert described() == [(None, 2, True)]
+    assert change(broker, BROKER, "1", (JAAS_KEY, DELETE, None)) == 0
+    assert described() == []
