@@ -54,6 +54,7 @@ def test_a_topic_that_is_named_several_times_stays(broker):
         ("orders", INVALID_REQUEST),
         (None, INVALID_REQUEST),
     ]
+    assert deleted(broker, ("mail", None), (None, mail)) == [("mail", INVALID_REQUEST), (None, INVALID_REQUEST)]
     assert set(broker.broker.catalog.topics) == {"orders", "mail"}
 
 
