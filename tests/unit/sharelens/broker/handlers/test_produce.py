@@ -62,6 +62,7 @@ def test_other_rules_hold_for_that_client_too(broker):
     assert produce(broker, "__consumer_offsets", KEYLESS) == INVALID_RECORD
 
 
+@pytest.mark.slow
 def test_groups_are_loaded_over_records_that_no_coordinator_wrote(broker):
     topics = [{"name": "orders", "partitions": [{"partition_index": 0, "committed_offset": 7}]}]
     broker.create("orders", 1)
@@ -71,6 +72,6 @@ def test_groups_are_loaded_over_records_that_no_coordinator_wrote(broker):
             assert produce(broker, "__transaction_state", Record(key=key, value=b"v"), partition=partition) == NONE
     broker.call(COMMIT, 8, group_id="g", generation_id_or_member_epoch=-1, member_id="", topics=topics)
     broker.restart()
-    asked = [{"name": "orders", "partition_indexes": [0]}]
-    (group,) = broker.call(FETCH_OFFSETS, 8, groups=[{"group_id": "g", "topics": asked}])["groups"]
+    requested = [{"name": "orders", "partition_indexes": [0]}]
+    (group,) = broker.call(FETCH_OFFSETS, 8, groups=[{"group_id": "g", "topics": requested}])["groups"]
     assert group["topics"][0]["partitions"][0]["committed_offset"] == 7
