@@ -7,6 +7,7 @@ from confluent_kafka import (
     OFFSET_BEGINNING,
     OFFSET_END,
     Consumer,
+    ElectionType,
     IsolationLevel,
     KafkaError,
     KafkaException,
@@ -259,6 +260,30 @@ def test_configurations_are_described_with_their_source_and_altered(shared_broke
     future.result(TIMEOUT_S)
     assert described()["cleanup.policy"].value == "delete,compact"
     assert described()["retention.ms"].value == "604800000"
+
+
+@pytest.mark.filterwarnings("ignore:alter_configs has been deprecated:DeprecationWarning")
+def test_configurations_are_replaced_for_clients_without_incremental_changes(shared_broker):
+    admin = AdminClient({"bootstrap.servers": shared_broker.bootstrap})
+    topic = new_topic(shared_broker, **{"retention.ms": "1000"})
+    (future,) = admin.alter_configs(
+        [ConfigResource(ResourceType.TOPIC, topic, set_config={"cleanup.policy": "compact"})]
+    ).values()
+    future.result(TIMEOUT_S)
+    (future,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
+    own_values = {name: entry.value for name, entry in future.result(TIMEOUT_S).items() if entry.source == 1}
+    assert own_values == {"cleanup.policy": "compact"}
+
+
+def test_a_client_learns_that_no_election_is_needed(shared_broker):
+    admin = AdminClient({"bootstrap.servers": shared_broker.bootstrap})
+    topic = new_topic(shared_broker)
+    partitions = [TopicPartition(topic, 0), TopicPartition("no-such-topic", 0)]
+    results = admin.elect_leaders(ElectionType.PREFERRED, partitions).result(TIMEOUT_S)
+    assert {at.topic: error.code() for at, error in results.items()} == {
+        topic: KafkaError.ELECTION_NOT_NEEDED,
+        "no-such-topic": KafkaError.UNKNOWN_TOPIC_OR_PART,
+    }
 
 
 def test_everything_is_there_after_a_stop_and_after_a_kill(start_broker):

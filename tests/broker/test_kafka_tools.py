@@ -1,5 +1,6 @@
 """Kafka's own tools, unmodified, against the broker."""
 
+import json
 import uuid
 
 import pytest
@@ -10,6 +11,7 @@ from tests.broker.kafka_tools import (
     CONSOLE_PRODUCER,
     DELETE_RECORDS,
     GET_OFFSETS,
+    LOG_DIRS,
     PRODUCER_PERFORMANCE,
     TOPICS,
     kafka_process,
@@ -103,3 +105,17 @@ def test_records_are_deleted(server, topic, tmp_path):
     plan.write_text(f'{{"partitions": [{{"topic": "{topic}", "partition": 0, "offset": 2}}], "version": 1}}')
     done = kafka_tool(DELETE_RECORDS, *server, "--offset-json-file", str(plan))
     assert f"partition: {topic}-0\tlow_watermark: 2" in done.out
+
+
+def test_the_log_directory_is_described_with_the_size_of_each_log(server, topic, shared_broker):
+    kafka_tool(TOPICS, *server, "--create", "--topic", topic, "--partitions", "2")
+    kafka_process(CONSOLE_PRODUCER, *server, "--topic", topic, stdin="a\n")
+    described = json.loads(kafka_tool(LOG_DIRS, *server, "--describe", "--topic-list", topic).lines[-1])
+    ((log_dir,),) = [broker["logDirs"] for broker in described["brokers"]]
+    assert (log_dir["error"], log_dir["logDir"]) == (None, str(shared_broker.log_dir))
+    sizes = {each["partition"]: each["size"] for each in log_dir["partitions"]}
+    files = [f"{topic}-0", f"{topic}-1"]
+    assert sizes == {
+        name: sum(each.stat().st_size for each in (shared_broker.log_dir / name).glob("*.log")) for name in files
+    }
+    assert sum(sizes.values()) > 0

@@ -63,9 +63,9 @@ class DispatchedBroker:
     def call(self, key, version, **fields):
         return self.call_as(ANONYMOUS, key, version, fields)
 
-    def call_as(self, principal, key, version, fields):
+    def call_as(self, principal, key, version, fields, client_id="c"):
         schema, response = load_request_schema(key, version), load_response_schema(key, version)
-        names = {"request_api_key": key, "request_api_version": version, "correlation_id": 5, "client_id": "c"}
+        names = {"request_api_key": key, "request_api_version": version, "correlation_id": 5, "client_id": client_id}
         frame = write(schema.__header_schema__, names) + write(schema, fields)
         pieces = self._dispatcher.dispatch(frame, _Connection(principal), "/127.0.0.1")
         self.timers.advance(0)

@@ -20,7 +20,7 @@ from sharelens.workloads.wire import encode_request
 from tests.broker_parts.broker_messages import plain
 
 HANDSHAKE, VERSIONS, AUTHENTICATE, METADATA = 17, 18, 36, 3
-PASSWORDS = {"alice": "alice-secret", "bob": "bob-secret"}
+PASSWORDS = {"alice": "alice-secret", "bob": "bob-secret", "ANONYMOUS": "anonymous-secret"}
 SALT, ITERATIONS = b"salt of carol", 4096
 SCRAM_PASSWORD = "carol-secret"
 START_MS = 1_800_000_000_000

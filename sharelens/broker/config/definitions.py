@@ -33,6 +33,8 @@ INT_MAX = 2**31 - 1
 class Definition:
     """One configuration. Bounds are inclusive; `choices` empty means any; `check` returns the fault of a text.
 
+    `is_dynamic`: a change while the broker runs is in force at once. `is_stored_only`: it is stored and described, and
+    never in force, also after a restart.
     `synonyms` are the broker's configurations that stand in for a topic's or a group's, strongest first, each with the
     factor that turns its unit into this one's.
     """
@@ -45,6 +47,7 @@ class Definition:
     high: int | float | None = None
     choices: tuple[str, ...] = ()
     is_dynamic: bool = False
+    is_stored_only: bool = False
     synonyms: tuple[tuple[str, int], ...] = ()
     check: Callable[[str], str | None] | None = None
 

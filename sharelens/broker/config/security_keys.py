@@ -6,6 +6,7 @@ from sharelens.broker.config.definitions import INT_MAX, LONG_MAX, Definition, K
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 LISTENER_PREFIX = "listener.name."
+JAAS_CONFIG = "sasl.jaas.config"
 _STORES = ("ssl.keystore.", "ssl.truststore.", "ssl.key.")
 
 
@@ -59,7 +60,7 @@ SECURITY: Mapping[str, Definition] = {
         ),
         _key("sasl.enabled.mechanisms", Kind.LIST, ("GSSAPI",), "Mechanisms of SASL; GSSAPI is not served."),
         _key(
-            "sasl.jaas.config",
+            JAAS_CONFIG,
             Kind.PASSWORD,
             None,
             "Login module, as listener.name.NAME.MECHANISM.sasl.jaas.config.",
@@ -123,7 +124,8 @@ FAILURE_DELAY = _key(
 def listener_definition(key: str) -> Definition | None:
     """The definition of `listener.name.NAME.KEY` or `listener.name.NAME.MECHANISM.KEY`; None for another key.
 
-    Keys of key stores and trust stores can change while the broker runs (DynamicSecurityConfigs).
+    Keys of key stores and trust stores can change while the broker runs (DynamicSecurityConfigs). Kafka 4.3.1 takes
+    login modules, too (DynamicListenerConfig), and goes on with those of its start.
     """
     if not key.startswith(LISTENER_PREFIX):
         return None
@@ -140,6 +142,7 @@ def listener_definition(key: str) -> Definition | None:
         high=base.high,
         choices=base.choices,
         is_dynamic=name.startswith(_STORES),
+        is_stored_only=name == JAAS_CONFIG,
     )
 
 

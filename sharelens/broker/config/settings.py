@@ -111,8 +111,8 @@ class Settings:
         return value
 
     def listener_keys(self) -> list[str]:
-        """The keys of listeners that are set, sorted."""
-        return sorted(key for key in self._values if key not in BROKER)
+        """The keys of listeners that are set, sorted; also those whose change has no effect."""
+        return sorted(key for key in {*self._values, *self._dynamic} if key not in BROKER)
 
     def change(self, dynamic: Mapping[str, tuple[str, Source]]) -> None:
         """Replace all dynamic changes.
@@ -172,7 +172,9 @@ class Settings:
         for name, text in self._static.items():
             values[name] = definition_of(name).parse(text)
         for name, (text, _) in self._dynamic.items():
-            values[name] = definition_of(name).parse(text)
+            definition = definition_of(name)
+            if not definition.is_stored_only:
+                values[name] = definition.parse(text)
         _check_bounds(values)
         self._values = values
         self.revision += 1

@@ -1,5 +1,6 @@
-"""DescribeConfigs 1 to 4, IncrementalAlterConfigs 0 and 1, ListConfigResources 0 and 1."""
+"""DescribeConfigs 1 to 4, AlterConfigs 0 to 2, IncrementalAlterConfigs 0 and 1, ListConfigResources 0 and 1."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum
 from functools import partial
@@ -11,6 +12,7 @@ from sharelens.broker.config.broker_keys import BROKER, broker_definition
 from sharelens.broker.config.definitions import Definition, Kind
 from sharelens.broker.config.group_keys import GROUP
 from sharelens.broker.config.groups import check_group
+from sharelens.broker.config.security_keys import LISTENER_PREFIX
 from sharelens.broker.config.settings import Setting, Settings, Source, definition_of, parse_all
 from sharelens.broker.config.topic_keys import TOPIC
 from sharelens.broker.errors import BrokerError, ConfigError, UnknownTopicError
@@ -151,55 +153,82 @@ def _check_group_id(name: str) -> None:
         raise RefusedError(ErrorCode.invalid_request, "a group's configuration needs a group id")
 
 
+Change = Callable[[Mapping[str, Definition], Settings, Mapping[str, str], Any], dict[str, str]]
+"""(definitions, settings, before, configs of the request): a resource's own configurations after the request.
+
+Raises ConfigError, RefusedError.
+"""
+
+
+@handles(ApiKey.ALTER_CONFIGS, (0, 2))
+def alter_configs(broker: "Broker", request: Any, context: RequestContext) -> Answer:
+    """Replace the own configurations of resources independently; a key that the request leaves out is removed."""
+    return _altered(broker, request, _replaced)
+
+
 @handles(ApiKey.INCREMENTAL_ALTER_CONFIGS, (0, 1))
 def incremental_alter_configs(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """Alter resources independently; of each all changes or none."""
-    return {"responses": LazyArray(partial(_alter, broker, is_dry_run=request.validate_only), request.resources)}
+    return _altered(broker, request, _changed)
 
 
-def _alter(broker: "Broker", resource: Any, *, is_dry_run: bool) -> dict[str, Any]:
-    answer = {"resource_type": resource.resource_type, "resource_name": resource.resource_name}
-    try:
-        alter = _ALTERATIONS.get(resource.resource_type)
-        if alter is None:
-            raise RefusedError(
-                ErrorCode.invalid_request, f"resources of type {resource.resource_type} can't be altered"
-            )
-        if len({config.name for config in resource.configs}) < len(resource.configs):
-            raise RefusedError(ErrorCode.invalid_request, "a configuration is named twice")
-        alter(broker, resource, is_dry_run)
-    except BrokerError as error:
-        return answer | {"error_code": code_of(error), "error_message": str(error)}
-    return answer | {"error_code": ErrorCode.none, "error_message": None}
+def _altered(broker: "Broker", request: Any, change: Change) -> Answer:
+    counts = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
+
+    def alter(resource: Any) -> dict[str, Any]:
+        answer = {"resource_type": resource.resource_type, "resource_name": resource.resource_name}
+        try:
+            if counts[resource.resource_type, resource.resource_name] > 1:
+                raise RefusedError(ErrorCode.invalid_request, "Each resource must appear at most once.")
+            _alter(broker, resource, change, is_dry_run=request.validate_only)
+        except BrokerError as error:
+            return answer | {"error_code": code_of(error), "error_message": str(error)}
+        return answer | {"error_code": ErrorCode.none, "error_message": None}
+
+    return {"responses": LazyArray(alter, request.resources)}
 
 
-def _alter_topic(broker: "Broker", resource: Any, is_dry_run: bool) -> None:
+def _alter(broker: "Broker", resource: Any, change: Change, *, is_dry_run: bool) -> None:
+    alter = _ALTERATIONS.get(resource.resource_type)
+    if alter is None:
+        raise RefusedError(ErrorCode.invalid_request, f"resources of type {resource.resource_type} can't be altered")
+    if len({config.name for config in resource.configs}) < len(resource.configs):
+        raise RefusedError(ErrorCode.invalid_request, "a configuration is named twice")
+    alter(broker, resource, change, is_dry_run)
+
+
+def _alter_topic(broker: "Broker", resource: Any, change: Change, is_dry_run: bool) -> None:
     name = resource.resource_name
     _check_topic(broker, name)
-    new_configs = _changed(TOPIC, broker.config, broker.catalog.topic_configs(name), resource.configs)
+    new_configs = change(TOPIC, broker.config, broker.catalog.topic_configs(name), resource.configs)
     parse_all(TOPIC, new_configs)
     if not is_dry_run:
         broker.catalog.set_topic_configs(name, new_configs)
 
 
-def _alter_group(broker: "Broker", resource: Any, is_dry_run: bool) -> None:
+def _alter_group(broker: "Broker", resource: Any, change: Change, is_dry_run: bool) -> None:
     name = resource.resource_name
     _check_group_id(name)
-    new_configs = _changed(
-        group_definitions(broker), broker.config, broker.catalog.group_configs.get(name, {}), resource.configs
-    )
+    current_configs = broker.catalog.group_configs.get(name, {})
+    new_configs = change(group_definitions(broker), broker.config, current_configs, resource.configs)
     check_group(broker.config, new_configs)
     if not is_dry_run:
         broker.catalog.set_group_configs(name, new_configs)
 
 
-def _alter_broker(broker: "Broker", resource: Any, is_dry_run: bool) -> None:
+def _alter_broker(broker: "Broker", resource: Any, change: Change, is_dry_run: bool) -> None:
+    """Kafka refuses configurations of brokers with INVALID_REQUEST, not with INVALID_CONFIG (ConfigAdminManager)."""
     _check_broker(broker, resource.resource_name)
-    for config in resource.configs:
-        definition = broker_definition(config.name)
-        if definition is None or not definition.is_dynamic:
-            raise ConfigError(f"{config.name} can't be changed while the broker runs")
+    try:
+        _change_broker(broker, resource, change, is_dry_run)
+    except ConfigError as error:
+        raise RefusedError(ErrorCode.invalid_request, str(error)) from error
+
+
+def _change_broker(broker: "Broker", resource: Any, change: Change, is_dry_run: bool) -> None:
     is_for_all = resource.resource_name == ALL_BROKERS
+    for config in resource.configs:
+        _check_dynamic(config.name, is_for_all=is_for_all)
     current_configs, other = (
         broker.dynamic_configs(is_for_all=is_for_all),
         broker.dynamic_configs(is_for_all=not is_for_all),
@@ -207,40 +236,64 @@ def _alter_broker(broker: "Broker", resource: Any, is_dry_run: bool) -> None:
     definitions = {**BROKER} | {
         name: definition_of(name) for name in (*current_configs, *(each.name for each in resource.configs))
     }
-    new_configs = _changed(definitions, broker.config, current_configs, resource.configs)
+    new_configs = change(definitions, broker.config, current_configs, resource.configs)
     parse_all(definitions, new_configs)
     if not is_dry_run:
-        names = {config.name for config in resource.configs}
+        names = {config.name for config in resource.configs} | (current_configs.keys() - new_configs.keys())
         for_all, for_node = (new_configs, other) if is_for_all else (other, new_configs)
         broker.change_configs(for_all=for_all, for_node=for_node, changed=names)
 
 
-_ALTERATIONS: dict[int, Callable[["Broker", Any, bool], None]] = {
+def _check_dynamic(name: str, *, is_for_all: bool) -> None:
+    """Raises ConfigError for a key that stays as it was at start, or that all brokers can't have in common."""
+    definition = broker_definition(name)
+    if definition is None or not (definition.is_dynamic or definition.is_stored_only):
+        raise ConfigError(f"{name} can't be changed while the broker runs")
+    if is_for_all and name.startswith(LISTENER_PREFIX):
+        raise ConfigError(f"{name} is the configuration of one broker, not of all")
+
+
+_ALTERATIONS: dict[int, Callable[["Broker", Any, Change, bool], None]] = {
     Resource.TOPIC: _alter_topic,
     Resource.BROKER: _alter_broker,
     Resource.GROUP: _alter_group,
 }
 
 
-def _changed(
-    definitions: Mapping[str, Definition], settings: Settings, before: Mapping[str, str], changes: Any
+def _replaced(
+    definitions: Mapping[str, Definition], settings: Settings, before: Mapping[str, str], configs: Any
 ) -> dict[str, str]:
-    """A resource's own configurations after the changes. Raises ConfigError, RefusedError."""
+    """The configurations of an AlterConfigs request alone."""
+    return {config.name: _value(config) for config in configs}
+
+
+def _changed(
+    definitions: Mapping[str, Definition], settings: Settings, before: Mapping[str, str], configs: Any
+) -> dict[str, str]:
+    """The configurations with the changes of an IncrementalAlterConfigs request."""
     new_configs = dict(before)
-    for change in changes:
+    for change in configs:
         definition = definitions.get(change.name)
         if definition is None:
             raise ConfigError(f"unknown configuration {change.name}")
         if change.config_operation == Operation.DELETE:
             new_configs.pop(change.name, None)
-        elif change.value is None:
-            raise ConfigError(f"{change.name} has no value")
-        elif change.config_operation == Operation.SET:
-            new_configs[change.name] = change.value
+            continue
+        value = _value(change)
+        if change.config_operation == Operation.SET:
+            new_configs[change.name] = value
         else:
             in_force = before.get(change.name) or settings.layers(definition, before, Source.TOPIC)[0].text
             new_configs[change.name] = _list_changed(definition, in_force or "", change)
     return new_configs
+
+
+def _value(config: Any) -> str:
+    """The value of a key in a request. Raises RefusedError for null, as Kafka's ConfigAdminManager does."""
+    if config.value is None:
+        raise RefusedError(ErrorCode.invalid_request, f"{config.name} has no value")
+    text: str = config.value
+    return text
 
 
 def _list_changed(definition: Definition, in_force: str, change: Any) -> str:

@@ -7,7 +7,7 @@ from kio.schema.errors import ErrorCode
 from sharelens.broker.errors import BrokerError
 from sharelens.broker.handlers.errors import code_of
 from sharelens.broker.ports import Topic
-from sharelens.broker.protocol.messages import topic_id_text
+from sharelens.broker.protocol.messages import metadata_topics, topic_id_text
 from sharelens.broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from sharelens.broker.protocol.steps import LazyArray
 from sharelens.broker.security.authorization.entries import ResourceType
@@ -35,8 +35,8 @@ def metadata(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     if is_for_all:
         topics = LazyArray(lambda topic: _topic(broker, topic), list(broker.catalog.topics.values()))
     else:
-        # As Kafka does: a topic that is named several times is described once.
-        topics = LazyArray(lambda topic: _requested_topic(broker, topic, may_create), list(dict.fromkeys(requested)))
+        named = metadata_topics(request, context.api_version)
+        topics = LazyArray(lambda topic: _requested_topic(broker, topic, may_create), named)
     if has_operations:
         topics = topics.then(lambda topic: _with_operations(topic, context))
     cluster_operations = getattr(request, "include_cluster_authorized_operations", False)
@@ -67,8 +67,10 @@ def _broker(broker: "Broker", context: RequestContext, id_field: str) -> dict[st
 
 
 def _requested_topic(broker: "Broker", requested: Any, may_create: bool) -> dict[str, Any]:
-    """One topic of a request, which has its name or its id."""
+    """One topic of a request, which has its name or its id; an id in versions that can not ask by it is refused."""
     topic_id = topic_id_text(getattr(requested, "topic_id", None))
+    if requested.name is not None and topic_id is not None:
+        return {"error_code": ErrorCode.invalid_request, "name": requested.name, "topic_id": topic_id}
     if requested.name is None:
         topic = broker.catalog.by_id(topic_id) if topic_id is not None else None
         if topic is not None:

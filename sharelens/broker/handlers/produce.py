@@ -17,20 +17,27 @@ if TYPE_CHECKING:
     from sharelens.broker.broker import Broker
 
 NO_OFFSET = -1
+ADMIN_CLIENT_ID = "__admin_client"
+"""The client id that may write to internal topics (Kafka's AdminUtils.ADMIN_CLIENT_ID)."""
 
 
 @handles(ApiKey.PRODUCE, (3, 13), elements_max=ELEMENTS_MAX_AT_ONCE)
 def produce(broker: "Broker", request: Any, context: RequestContext) -> Answer | None:
     """Append one batch to each partition. A single node has written when it answers, whatever the acks.
 
+    Internal topics are refused but for one client id, which needs the right to write as for other topics.
+
     Without acks there is no response; an error then closes the connection, as in Kafka.
     """
+    is_admin = context.client_id == ADMIN_CLIENT_ID
     responses = []
     failed = None
     for topic in request.topic_data:
         name = getattr(topic, "name", None)
         topic_id = topic_id_text(getattr(topic, "topic_id", None))
-        partitions = [_append(broker, request, name, topic_id, partition) for partition in topic.partition_data]
+        partitions = [
+            _append(broker, request, name, topic_id, partition, is_admin=is_admin) for partition in topic.partition_data
+        ]
         failed = failed or next((answer for answer in partitions if answer["error_code"] != ErrorCode.none), None)
         responses.append({"name": name, "topic_id": topic_id, "partition_responses": partitions})
     if request.acks == 0:
@@ -40,14 +47,16 @@ def produce(broker: "Broker", request: Any, context: RequestContext) -> Answer |
     return {"responses": responses}
 
 
-def _append(broker: "Broker", request: Any, name: str | None, topic_id: str | None, partition: Any) -> dict[str, Any]:
+def _append(
+    broker: "Broker", request: Any, name: str | None, topic_id: str | None, partition: Any, *, is_admin: bool
+) -> dict[str, Any]:
     if request.acks not in (-1, 0, 1):
         return _error(partition.index, ErrorCode.invalid_required_acks, f"acks {request.acks}")
     log, error = find_log(broker, name, topic_id, partition.index)
     if log is None:
         return _error(partition.index, error, None)
     topic = broker.catalog.by_name(log.topic_partition.topic)
-    if topic is not None and topic.is_internal:
+    if topic is not None and topic.is_internal and not is_admin:
         return _error(partition.index, ErrorCode.invalid_topic_exception, "clients must not write to internal topics")
     records = partition.records or b""
     try:

@@ -12,6 +12,7 @@ from sharelens.broker.config.settings import Source, parse_all
 from sharelens.broker.config.topic_keys import TOPIC
 from sharelens.broker.errors import BrokerError, ConfigError
 from sharelens.broker.handlers.errors import RefusedError, code_of
+from sharelens.broker.ports import Topic
 from sharelens.broker.protocol.messages import topic_id_text
 from sharelens.broker.protocol.registry import Answer, RequestContext, handles
 from sharelens.broker.protocol.steps import LazyArray
@@ -118,15 +119,35 @@ def _configs(requested: Any) -> dict[str, str]:
 
 @handles(ApiKey.DELETE_TOPICS, (1, 6))
 def delete_topics(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """Delete topics by name, from version 6 on by id too."""
+    """Delete topics by name, from version 6 on by id too; one that is named several times stays (ControllerApis)."""
     names = [(name, None) for name in getattr(request, "topic_names", ())]
     topics = [(topic.name, topic_id_text(topic.topic_id)) for topic in getattr(request, "topics", ())]
-    return {"responses": LazyArray(lambda topic: _delete(broker, *topic), [*names, *topics])}
+    counts = Counter([*names, *topics])
+    existing_topics = {requested: _named_topic(broker, *requested) for requested in counts}
+    counts_by_topic = Counter(existing_topics.values())
+
+    def delete(requested: tuple[str | None, str | None]) -> dict[str, Any]:
+        topic = existing_topics[requested]
+        is_named_once = counts[requested] == 1 and (topic is None or counts_by_topic[topic] == 1)
+        return _delete(broker, *requested, is_named_once=is_named_once)
+
+    return {"responses": LazyArray(delete, list(counts))}
 
 
-def _delete(broker: "Broker", name: str | None, topic_id: str | None) -> dict[str, Any]:
-    topic = broker.catalog.by_name(name) if name is not None else broker.catalog.by_id(topic_id or "")
+def _named_topic(broker: "Broker", name: str | None, topic_id: str | None) -> Topic | None:
+    """The topic of a name or of an id; None for both of them, neither, and what does not exist."""
+    if topic_id is None:
+        return None if name is None else broker.catalog.by_name(name)
+    return broker.catalog.by_id(topic_id) if name is None else None
+
+
+def _delete(broker: "Broker", name: str | None, topic_id: str | None, *, is_named_once: bool) -> dict[str, Any]:
+    topic = _named_topic(broker, name, topic_id)
     try:
+        if (name is None) == (topic_id is None):
+            raise RefusedError(ErrorCode.invalid_request, "a topic is deleted by its name or by its id")
+        if not is_named_once:
+            raise RefusedError(ErrorCode.invalid_request, "the topic is named several times")
         if topic is None:
             unknown = ErrorCode.unknown_topic_or_partition if name is not None else ErrorCode.unknown_topic_id
             raise RefusedError(unknown, "there is no such topic")

@@ -2,9 +2,9 @@
 
 import struct
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from kio.index import load_request_schema, load_response_schema
@@ -22,6 +22,8 @@ from state_model.share_records import StateBatch
 from state_model.uuids import uuid_text
 
 FRAME_SIZE = struct.Struct(">i")
+FIRST_METADATA_BY_ID: Final = 12
+"""The first version of Metadata in which an id can stand for a name."""
 _HEAD = struct.Struct(">hhi")
 
 
@@ -127,6 +129,17 @@ def milliseconds(duration: timedelta) -> int:
 def topic_id_text(topic_id: UUID | None) -> str | None:
     """The 22 characters of a topic id of a request; None for the zero id, which means that there is none."""
     return None if topic_id is None else uuid_text(topic_id.bytes)
+
+
+def metadata_topics(request: Any, version: int) -> list[Any]:
+    """The topics that a Metadata request names, each once.
+
+    As soon as one of them has an id, those with an id count alone, without their names (Kafka's
+    handleTopicMetadataRequest).
+    """
+    is_by_id = version >= FIRST_METADATA_BY_ID
+    with_id = [replace(topic, name=None) for topic in request.topics if is_by_id and topic.topic_id is not None]
+    return list(dict.fromkeys(with_id or request.topics))
 
 
 def state_batches_of(sent: Iterable[Any]) -> tuple[StateBatch, ...]:

@@ -20,6 +20,7 @@ from tests.processes.sasl_clients import ScramClient, bearer, plain_token, unsec
 
 HANDSHAKE, VERSIONS, AUTHENTICATE, METADATA, ALTER_CONFIGS, DESCRIBE_CONFIGS = 17, 18, 36, 3, 44, 32
 ALTER_USERS, DESCRIBE_USERS = 51, 50
+SET, DELETE = 0, 1
 ALICE = plain_token("alice", PASSWORD)
 INTERNAL_ERROR_ALERT = bytes.fromhex("15030300020250")
 
@@ -203,8 +204,8 @@ def test_users_that_were_added_while_it_ran_survive_a_kill(tmp_path):
         assert mechanisms == {"carol": [1], "dave": [1]}
 
 
-def alter_broker(raw: RawClient, name: str, value: object) -> tuple[int, str | None]:
-    config = {"name": name, "config_operation": 0, "value": str(value)}
+def alter_broker(raw: RawClient, name: str, value: object, operation: int = SET) -> tuple[int, str | None]:
+    config = {"name": name, "config_operation": operation, "value": str(value)}
     resource = {"resource_type": 4, "resource_name": "1", "configs": [config]}
     (answer,) = raw.send(ALTER_CONFIGS, 1, resources=[resource], validate_only=False)["responses"]
     return answer["error_code"], answer["error_message"]
@@ -228,20 +229,33 @@ def test_a_certificate_is_replaced_while_clients_are_connected(tmp_path):
             assert second != first
             secured.ca.issue(tmp_path / "other-name.pem", "other.test", host=HOST)
             code, message = alter_broker(raw, key, tmp_path / "other-name.pem")
-            assert code == 40
+            assert code == 42
             assert message is not None
             assert "ssl.allow.dn.changes" in message
             secured.ca.issue(tmp_path / "other-host.pem", HOST, host="other.test")
             code, message = alter_broker(raw, key, tmp_path / "other-host.pem")
-            assert code == 40
+            assert code == 42
             assert message is not None
             assert "ssl.allow.san.changes" in message
-            assert alter_broker(raw, key, tmp_path / "missing.pem")[0] == 40
+            assert alter_broker(raw, key, tmp_path / "missing.pem")[0] == 42
             resource = {"resource_type": 4, "resource_name": "1", "configuration_keys": [key]}
             (described,) = raw.send(DESCRIBE_CONFIGS, 4, resources=[resource])["results"]
             assert [each["value"] for each in described["configs"]] == [str(tmp_path / "server.pem")]
         assert serial_of(secured) == second
         assert is_served(open_before)
+
+
+def test_a_changed_login_module_is_taken_and_users_stay_those_of_the_start(secured):
+    key = "listener.name.named.plain.sasl.jaas.config"
+    with client(secured, "PLAIN") as raw:
+        assert alter_broker(raw, key, 'org.example.Module required user_mallory="m";') == (0, None)
+        try:
+            with client(secured, "NAMED") as named:
+                assert authenticate(named, ALICE) == (0, "")
+            with client(secured, "NAMED") as named:
+                assert authenticate(named, plain_token("mallory", "m"))[0] == 58
+        finally:
+            assert alter_broker(raw, key, "", operation=DELETE) == (0, None)
 
 
 def test_no_secret_is_described(secured):

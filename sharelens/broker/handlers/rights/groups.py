@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any, Final, cast
 
 from sharelens.broker.handlers.rights.guards import (
@@ -218,7 +217,10 @@ def _visible_offsets(call: Call, answer: Answer) -> Answer:
     """The answer without topics that the client may not describe."""
 
     def is_visible(topic: Answer) -> bool:
-        name = topic_name(call, SimpleNamespace(**{key: topic[key] for key in topic if key != "partitions"}))
+        name = topic.get("name", topic.get("topic_name"))
+        if name is None:
+            by_id = call.broker.catalog.by_id(topic["topic_id"])
+            name = None if by_id is None else by_id.name
         return name is not None and call.rights.topic(DESCRIBE, name)
 
     return {**answer, "topics": [topic for topic in answer.get("topics", ()) if is_visible(topic)]}

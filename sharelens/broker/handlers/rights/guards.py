@@ -217,14 +217,16 @@ def named(list_name: str, operation: Operation, resource_type: ResourceType, **f
 
 
 def topic_name(call: Call, topic: Any) -> str | None:
-    """The name of a requested topic, which has its name or its id; None for an unknown id."""
-    for field in ("name", "topic", "topic_name"):
-        name: str | None = getattr(topic, field, None)
-        if name is not None:
-            return name
+    """The name of a requested topic, which has its name or its id; None for an unknown id.
+
+    Beside an id no name counts: a right to the name is none to the topic of the id.
+    """
     topic_id = topic_id_text(getattr(topic, "topic_id", None))
-    by_id = None if topic_id is None else call.broker.catalog.by_id(topic_id)
-    return None if by_id is None else by_id.name
+    if topic_id is not None:
+        by_id = call.broker.catalog.by_id(topic_id)
+        return None if by_id is None else by_id.name
+    names = (getattr(topic, field, None) for field in ("name", "topic", "topic_name"))
+    return next((name for name in names if name is not None), None)
 
 
 # Answers

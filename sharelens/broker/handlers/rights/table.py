@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from sharelens.broker.handlers.rights import cluster as of_cluster
 from sharelens.broker.handlers.rights import groups, transactions, users
 from sharelens.broker.handlers.rights import topics as of_topics
 from sharelens.broker.handlers.rights.guards import (
@@ -45,6 +46,7 @@ class Rule:
 
 
 _CLUSTER_ACTION = Rule("CLUSTER_ACTION cluster", require_any(cluster(CLUSTER_ACTION), has_message=True))
+_ALTER_CONFIGS = Rule("ALTER_CONFIGS topic, group or (for brokers) cluster", of_topics.configs(ALTER_CONFIGS))
 _READ_GROUP = Rule("READ group", require_any(group(READ)))
 _HIDDEN_OF_SHARE = "The group has described topic(s) that the client is not authorized to describe."
 _HIDDEN_OF_STREAMS = "The described group uses topics that the client is not authorized to describe."
@@ -98,12 +100,13 @@ RULES: Final[Mapping[int, Rule]] = {
     ApiKey.DESCRIBE_CONFIGS: Rule(
         "DESCRIBE_CONFIGS topic, group or (for brokers) cluster", of_topics.configs(DESCRIBE_CONFIGS)
     ),
+    ApiKey.ALTER_CONFIGS: _ALTER_CONFIGS,
+    ApiKey.DESCRIBE_LOG_DIRS: Rule("DESCRIBE cluster", of_cluster.describe_log_dirs),
     ApiKey.SASL_AUTHENTICATE: Rule(NO_RIGHT),
     ApiKey.CREATE_PARTITIONS: Rule("ALTER topic", topics("topics", ALTER)),
     ApiKey.DELETE_GROUPS: Rule("DELETE group", named("groups_names", DELETE, ResourceType.GROUP)),
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: Rule(
-        "ALTER_CONFIGS topic, group or (for brokers) cluster", of_topics.configs(ALTER_CONFIGS)
-    ),
+    ApiKey.ELECT_LEADERS: Rule("ALTER cluster", of_cluster.elect_leaders),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: _ALTER_CONFIGS,
     ApiKey.DESCRIBE_CLIENT_QUOTAS: Rule(
         "DESCRIBE_CONFIGS cluster", require_any(cluster(DESCRIBE_CONFIGS), entries=None)
     ),

@@ -23,7 +23,7 @@ from sharelens.broker.handlers.rights.guards import (
     topic_name,
     topics,
 )
-from sharelens.broker.protocol.messages import topic_id_text
+from sharelens.broker.protocol.messages import metadata_topics, topic_id_text
 from sharelens.broker.protocol.registry import Answer
 from sharelens.broker.protocol.steps import LazyArray
 from sharelens.broker.security.authorization.entries import CLUSTER_NAME, Operation, ResourceType
@@ -94,7 +94,8 @@ def metadata(call: Call, request: Any, proceed: Proceed) -> Outcome:
     """DESCRIBE each topic, CREATE for those that the request creates; topics of a request for all are left out."""
     if request.topics is None or (not request.topics and call.context.api_version == 0):
         return changed(proceed(request), lambda answer: _described_only(call, answer))
-    errors = [(topic, _metadata_error(call, request, topic)) for topic in dict.fromkeys(request.topics)]
+    requested_topics = metadata_topics(request, call.context.api_version)
+    errors = [(topic, _metadata_error(call, request, topic)) for topic in requested_topics]
     allowed_topics = tuple(topic for topic, error in errors if error is None)
     refusals = [error for _, error in errors if error is not None]
     return changed(
@@ -111,7 +112,7 @@ def _described_only(call: Call, answer: Answer) -> Answer:
 
 def _metadata_error(call: Call, request: Any, topic: Any) -> Error | None:
     name = topic_name(call, topic)
-    if name is None:
+    if name is None or _has_both(topic):
         return None
     if not call.rights.topic(Operation.DESCRIBE, name):
         if topic.name is not None:
@@ -123,6 +124,11 @@ def _metadata_error(call: Call, request: Any, topic: Any) -> Error | None:
         and call.broker.catalog.by_name(name) is None
     )
     return {**_TOPIC_REFUSED, "name": name} if is_created and not call.rights.may_create_topic(name) else None
+
+
+def _has_both(topic: Any) -> bool:
+    """Whether a requested topic has a name and an id, which the handler refuses."""
+    return getattr(topic, "name", None) is not None and getattr(topic, "topic_id", None) is not None
 
 
 def describe_topic_partitions(call: Call, request: Any, proceed: Proceed) -> Outcome:
@@ -170,7 +176,7 @@ def delete_topics(call: Call, request: Any, proceed: Proceed) -> Outcome:
 
 def _delete_error(call: Call, request: Any, topic: Any) -> Error | None:
     name = topic if isinstance(topic, str) else topic_name(call, topic)
-    if name is None or call.rights.cluster(Operation.DELETE):
+    if name is None or _has_both(topic) or call.rights.cluster(Operation.DELETE):
         return None
     # A right to DELETE is one to DESCRIBE, unless an entry denies that.
     is_described = call.rights.topic(Operation.DESCRIBE, name)

@@ -68,12 +68,13 @@ class SaslAuthenticator:
         self._session_ms = 0
         self._ends_s: float | None = None
         self._begun_again_s: float | None = None
+        self._has_authenticated = False
         self.principal = ANONYMOUS
 
     @property
     def is_complete(self) -> bool:
-        """Whether the client has authenticated; it may be about to do so again."""
-        return self.principal != ANONYMOUS
+        """Whether the client has authenticated, under whatever name; it may be about to do so again."""
+        return self._has_authenticated
 
     @property
     def frame_bytes_max(self) -> int:
@@ -162,6 +163,7 @@ class SaslAuthenticator:
                 f"{_dotted(self.principal)}: {_dotted(principal)}"
             )
         self.principal = principal
+        self._has_authenticated = True
         self._phase = Phase.REQUESTS
         self._session_ms = self._lifetime_ms(answer)
         self._ends_s = self._settings.monotonic_s() + self._session_ms / 1000 if self._session_ms else None

@@ -148,6 +148,21 @@ def test_a_listener_overrides_a_key_and_a_mechanism_overrides_both():
         Settings({"listener.name.ext.ssl.client.auth": "maybe"})
 
 
+def test_a_changed_login_module_is_stored_and_never_in_force():
+    key = "listener.name.ext.plain.sasl.jaas.config"
+    settings = Settings({key: "first"})
+    settings.change({key: ("second", Source.DYNAMIC_BROKER)})
+    assert settings.listener_text("EXT", "sasl.jaas.config", "PLAIN") == "first"
+    assert [(each.text, each.source) for each in settings.chain(key)] == [
+        ("second", Source.DYNAMIC_BROKER),
+        ("first", Source.STATIC_BROKER),
+    ]
+    other_key = "listener.name.other.plain.sasl.jaas.config"
+    settings.change({other_key: ("third", Source.DYNAMIC_BROKER)})
+    assert settings.listener_value("OTHER", "sasl.jaas.config", "PLAIN") is None
+    assert settings.listener_keys() == [key, other_key]
+
+
 @pytest.mark.parametrize(
     ("key", "text", "problem"),
     [

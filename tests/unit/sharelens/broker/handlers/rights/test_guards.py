@@ -66,6 +66,36 @@ def test_the_oldest_metadata_hides_topics_and_a_request_for_hidden_ones_is_none_
     assert (hidden["name"], hidden["error_code"]) == ("other", TOPIC_REFUSED)
 
 
+@pytest.mark.parametrize("name", ["", "in"])
+def test_a_right_to_a_name_is_none_to_the_topic_of_the_id_beside_it(broker, name):
+    allow(broker, TOPIC, "in", DESCRIBE)
+    hidden_id = broker.broker.catalog.by_name("other").topic_id
+    (hidden,) = broker.call_as(ALICE, 3, 12, {"topics": [{"name": name, "topic_id": hidden_id}]})["topics"]
+    assert (hidden["name"], hidden["error_code"], hidden["partitions"]) == (None, TOPIC_REFUSED, [])
+    shown_id = broker.broker.catalog.by_name("in").topic_id
+    (shown,) = broker.call_as(ALICE, 3, 12, {"topics": [{"name": "other", "topic_id": shown_id}]})["topics"]
+    assert (shown["name"], shown["error_code"]) == ("in", ErrorCode.none)
+
+
+def test_a_deletion_by_name_and_id_is_refused_for_its_form(broker):
+    shown_id = broker.broker.catalog.by_name("in").topic_id
+    (refused,) = broker.call_as(ALICE, 20, 6, {"topics": [{"name": "other", "topic_id": shown_id}]})["responses"]
+    assert (refused["name"], refused["error_code"]) == ("other", ErrorCode.invalid_request)
+
+
+@pytest.mark.parametrize("version", [9, 10])
+def test_offsets_of_all_topics_are_those_of_topics_that_the_client_may_describe(broker, version):
+    partitions = [{"partition_index": 0, "committed_offset": 1}]
+    topics = [{"name": name, "partitions": partitions} for name in ("in", "other")]
+    broker.call(8, 8, group_id="g", generation_id_or_member_epoch=-1, member_id="", topics=topics)
+    allow(broker, GROUP, "g", DESCRIBE)
+    allow(broker, TOPIC, "in", DESCRIBE)
+    (group,) = broker.call_as(ALICE, 9, version, {"groups": [{"group_id": "g", "topics": None}]})["groups"]
+    (topic,) = group["topics"]
+    assert "name" not in topic or topic["name"] == "in"
+    assert topic["partitions"][0]["committed_offset"] == 1
+
+
 def test_topics_of_a_page_are_those_that_the_client_may_describe(broker):
     for name in ("a", "b", "c"):
         broker.create(name, 1)

@@ -144,6 +144,17 @@ def test_authenticating_again_can_not_change_the_user():
     assert driven.principal == "User:alice"
 
 
+def test_a_user_with_the_name_of_unauthenticated_clients_is_authenticated():
+    driven = Driven(**SHORT)
+    driven.handshake("PLAIN")
+    assert driven.token(plain_token("ANONYMOUS", "anonymous-secret"))[0] == 0
+    assert driven.principal == ANONYMOUS
+    assert driven.authenticator.is_complete
+    driven.handshake("PLAIN")
+    assert driven.token(ALICE)[0] == 58
+    assert driven.is_closed
+
+
 def test_authenticating_again_can_not_change_the_mechanism():
     driven = authenticated(mechanisms=("PLAIN", "SCRAM-SHA-256"), max_reauth_ms=3000)
     assert driven.handshake("SCRAM-SHA-256") == 0
