@@ -13,6 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from sharelens.lake import crash_points
 from sharelens.lake.errors import LakeError
 from sharelens.lake.lake import SCHEMA_VERSION_PROPERTY, Lake
@@ -31,6 +33,8 @@ CREATE_THREADS = 4
 FENCE_TRIES = 4
 LEASE_APPLICATION = "lease"
 """The application of the transactions that hold a lease's token."""
+LATER_COLUMNS = {"gold.publication": frozenset({"contents"})}
+"""Nullable columns that the log of an older table may lack; `upgrade` shows them to other readers."""
 
 
 def create_tables(lake: Lake) -> None:
@@ -221,7 +225,10 @@ def _check(lake: Lake, name: str, unknown: set[str]) -> None:
     """Refuses a removed file that is not live, and a foreign schema; delta-rs would accept both."""
     if unknown:
         raise LakeError(f"{name} in {lake}: {sorted(unknown)[0]} is no live file of the table; run again")
-    if not lake.schema(name).equals(TABLES[name].schema, check_metadata=False):
+    columns = lake.schema(name)
+    may_lack = LATER_COLUMNS.get(name, frozenset()).difference(columns.names)
+    expected = pa.schema([column for column in TABLES[name].schema if column.name not in may_lack])
+    if not columns.equals(expected, check_metadata=False):
         raise LakeError(
             f"{name} in {lake}: another writer has changed its columns; put the table back as it was, or make a new "
             "lake from the logs"

@@ -24,7 +24,7 @@ from state_model.audit.columnar.kept_schema import AUDIT_COUNTER, KEPT_RECORD
 from state_model.columnar import schemas as state_schemas
 from state_model.columnar.schemas import column, is_moment
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 9
 TIME = pa.timestamp("us", tz="UTC")
 
 CLUSTER = column("cluster_id", pa.string(), "Kafka cluster id; `unknown` when no directory has one", nullable=False)

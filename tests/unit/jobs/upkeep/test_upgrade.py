@@ -106,14 +106,14 @@ def old_cut(lake: Path) -> dict[str, int]:
     return {name: DeltaTable(Lake(lake).table_storage(name).path, version=at).count() for name, at in versions.items()}
 
 
-def reshape(lake: Path, name: str, schema: pa.Schema) -> None:
+def reshape(lake: Path, name: str, schema: pa.Schema, version: int = SCHEMA_VERSION - 1) -> None:
     """Gives a table other columns, its files as they are."""
     first = Lake(lake).table_storage(name).path / "_delta_log" / f"{0:020d}.json"
     actions = [json.loads(line) for line in first.read_text(encoding="utf-8").splitlines()]
     for action in actions:
         if "metaData" in action:
             action["metaData"]["schemaString"] = Schema.from_arrow(schema).to_json()
-            action["metaData"]["configuration"][SCHEMA_VERSION_PROPERTY] = str(SCHEMA_VERSION - 1)
+            action["metaData"]["configuration"][SCHEMA_VERSION_PROPERTY] = str(version)
     first.write_text("\n".join(json.dumps(action) for action in actions), encoding="utf-8")
 
 
@@ -285,6 +285,26 @@ def test_a_lake_of_this_version_needs_nothing(small: Path) -> None:
     done = brought(small)
     assert (done.is_needed, done.stage, done.run_id) == (False, None, None)
     assert bytes_of(small) == before
+
+
+def test_a_lake_from_before_publications_had_contents_runs_on_and_an_upgrade_shows_the_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs, lake = tmp_path / "logs", tmp_path / "lake"
+    write_log_directory(logs, SMALL)
+    with monkeypatch.context() as older:
+        older.setattr(publish, "_contents", lambda lake, versions: None)
+        make_lake(lake, logs)
+    reshape(lake, scan.PUBLICATION, without(scan.PUBLICATION, "contents"), SCHEMA_VERSION)
+    assert scan.contents_of(scan.open_lake(lake).publication) == {}
+    make_lake(lake, logs, rebuild="decode")
+    cut = scan.open_lake(lake)
+    assert scan.contents_of(cut.publication).keys() == cut.versions.keys()
+    assert [(need.table, need.kind) for need in look(Lake(lake)) if need.kind is not Kind.UNCHANGED] == [
+        (scan.PUBLICATION, Kind.COLUMNS)
+    ]
+    assert brought(lake).is_needed
+    assert not brought(lake).is_needed
 
 
 def test_a_lake_in_which_nothing_ran_gets_no_cut(tmp_path: Path) -> None:
