@@ -113,6 +113,11 @@ def misplaced_group(group_id: str, log_partition: int, count: int) -> Difference
     return Difference(Field.GROUP_PARTITION, expected, log_partition) if expected != log_partition else None
 
 
+def group_in_many_partitions(log_partition_count: int) -> Difference | None:
+    """A group whose records lie in more than one partition."""
+    return Difference(Field.GROUP_PARTITIONS, 1, log_partition_count) if log_partition_count > 1 else None
+
+
 def preview_record_type(record_type: int) -> Difference | None:
     """A record type that no release has."""
     if record_type not in PREVIEW_TYPES:
@@ -286,6 +291,20 @@ RULES = (
         impact=Impact.STUCK,
         why="Brokers look for a group there alone.",
         remedy="Check that all copies are of one cluster.",
+        source="consumer-offsets-records, GroupCoordinatorService",
+        needs=(Need.GROUP_COORDINATOR,),
+    ),
+    Rule(
+        number=75,
+        part=1,
+        code="group_in_many_partitions",
+        title="All records of a group lie in one partition",
+        severity=ERROR,
+        impact=Impact.STUCK,
+        why="The group's id alone says in which partition its records lie, and brokers look for the group there alone. "
+        "The records of two partitions prove it whatever the number of partitions is. Share groups and streams groups "
+        "are tested.",
+        remedy="Check that all copies are of one cluster and that __consumer_offsets never got more partitions.",
         source="consumer-offsets-records, GroupCoordinatorService",
         needs=(Need.GROUP_COORDINATOR,),
     ),

@@ -83,6 +83,19 @@ def moved_group(cluster: Cluster, chance: random.Random) -> Cluster:
     return with_groups(moved, target, [*moved.groups[target], *group_entries])
 
 
+def parted_group(cluster: Cluster, chance: random.Random) -> Cluster:
+    """Some records of a group in the next partition."""
+    number, _, chosen = chosen_group_entry(cluster, chance, lambda record: True)
+    entries = cluster.groups[number]
+    rows = [row for row, entry in enumerate(entries) if group_of(entry) == chosen.group_id]
+    moved = set(chance.sample(rows, chance.randint(1, len(rows) - 1))) if len(rows) > 1 else set()
+    if not moved:
+        raise IndexError
+    target = (number + 1) % cluster.group_count
+    result = with_groups(cluster, number, [entry for row, entry in enumerate(entries) if row not in moved])
+    return with_groups(result, target, [*result.groups.get(target, ()), *(entries[row] for row in sorted(moved))])
+
+
 def of_type(record_type: int) -> Damage:
     """A record of another type appended."""
 

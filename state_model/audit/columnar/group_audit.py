@@ -14,7 +14,12 @@ from state_model.audit.columnar.places import count_of
 from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
 from state_model.audit.columnar.streams_audit import GROUP_RECORD_COLUMNS, audit_streams_groups, topic_lives
 from state_model.audit.columnar.topic_metadata import TopicMetadata
-from state_model.audit.group_coordinator import CHECKS, misplaced_group, preview_record_type
+from state_model.audit.group_coordinator import (
+    CHECKS,
+    group_in_many_partitions,
+    misplaced_group,
+    preview_record_type,
+)
 from state_model.audit.group_steps import (
     GROUP,
     SHARE_TYPES,
@@ -30,7 +35,7 @@ from state_model.audit.streams.bounds import BoundsOf
 from state_model.java import magnitude, string_hash
 from state_model.topics import OFFSETS_TOPIC
 
-MISPLACED, PREVIEW, UNDECODABLE = 750, 760, 761
+MISPLACED, IN_MANY_PARTITIONS, PREVIEW, UNDECODABLE = 750, 751, 760, 761
 
 
 @dataclass(slots=True)
@@ -99,6 +104,7 @@ def audit_groups(
         times[group_id] = _audit_group(group_id, rows, proofs)
         if count is not None:
             _test_places(group_id, rows, count, proofs)
+    _test_partitions(records, proofs)
     _test_odd_records(odd_records, proofs)
     topics = None if metadata is None else topic_lives(metadata)
     audit_streams_groups(records, _unreadable_from(odd_records), complete_from or {}, count, topics, proofs, bounds_of)
@@ -240,6 +246,30 @@ def _test_places(group_id: str, rows: Sequence[Mapping[str, Any]], count: int, p
         difference = misplaced_group(group_id, row["partition"], count)
         if difference is not None:
             proofs.add(MISPLACED, Place(group_id), difference, _at(row), row["timestamp_ms"])
+
+
+def _test_partitions(records: pa.Table, proofs: Proofs) -> None:
+    """Tests that the records of each group, GROUP_RECORD rows by partition and log offset, lie in one partition."""
+    first_records = (
+        records.group_by(["group_id", "partition"], use_threads=False)
+        .aggregate([("timestamp_ms", "first"), ("log_offset", "first")])
+        .sort_by([("timestamp_ms_first", "ascending"), ("partition", "ascending")])
+    )
+    of_groups: dict[str, list[tuple[int, LogRecord]]] = defaultdict(list)
+    for group_id, partition, timestamp_ms, log_offset in zip(
+        *(
+            first_records.column(name).to_pylist()
+            for name in ("group_id", "partition", "timestamp_ms_first", "log_offset_first")
+        ),
+        strict=True,
+    ):
+        of_groups[group_id].append((timestamp_ms, LogRecord(OFFSETS_TOPIC, partition, log_offset)))
+    for group_id, firsts in of_groups.items():
+        difference = group_in_many_partitions(len(firsts))
+        if difference is not None:
+            timestamp_ms, log_record = firsts[1]
+            proof = [first for _, first in firsts]
+            proofs.add(IN_MANY_PARTITIONS, Place(group_id), difference, log_record, timestamp_ms, proof)
 
 
 def _test_odd_records(odd_records: pa.Table, proofs: Proofs) -> None:

@@ -29,6 +29,8 @@ from tests.logs.group_logs import (
 
 SEVERITIES = {rule.id: rule.severity for rule in RULES if rule.severity}
 FIRST = (initialized(0, 1), *CREATED)
+ENDED_STREAMS = (17, None, None)
+"""The end of a streams group."""
 
 
 def findings(records, odd=(), *, count=None):
@@ -170,6 +172,19 @@ def test_a_group_belongs_to_the_partition_of_its_hash():
     (row,) = findings(pa.Table.from_pylist(logs, GROUP_RECORD))
     assert (row["rule"], row["group_id"]) == ("misplaced_group", "mail")
     assert findings(pa.Table.from_pylist(logs, GROUP_RECORD), count=50) == [row]
+
+
+@pytest.mark.parametrize(
+    ("of_first", "of_second"),
+    [((epoch(1), epoch(2)), (initialized(0),)), ((epoch(1),), ((11, None, None),)), ((ENDED_STREAMS,), (epoch(1),))],
+)
+def test_a_group_in_two_partitions_is_one_finding_whatever_their_number(of_first, of_second):
+    first, second = (group_log(*entries).to_pylist() for entries in (of_first, of_second))
+    rows = [row | {"partition": 7} for row in first] + [row | {"partition": 3, "timestamp_ms": 999} for row in second]
+    (row,) = findings(pa.Table.from_pylist(rows, GROUP_RECORD))
+    assert (row["rule"], row["group_id"], row["field"]) == ("group_in_many_partitions", "g", "group_partitions")
+    assert (row["expected"], row["seen"], row["first_seen_ms"], row["count"]) == ("1", "2", 999, 1)
+    assert row["records"] == [{"topic": "__consumer_offsets", "partition": at, "offset": 0} for at in (3, 7)]
 
 
 def test_records_of_preview_builds_and_undecodable_ones_are_findings():
