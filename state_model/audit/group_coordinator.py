@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from state_model.audit.assignment import assigned_unevenly
+from state_model.audit.current_assignment import assigned_beyond_target, target_not_assigned
 from state_model.audit.group_steps import (
     ASSIGNMENT,
     GROUP,
@@ -130,6 +131,8 @@ CHECKS: Final[Mapping[int, GroupCheck]] = {
     710: epochs_out_of_order,
     720: assigned_without_state,
     721: assigned_unevenly,
+    722: assigned_beyond_target,
+    723: target_not_assigned,
     730: member_state,
     740: member_tombstones_out_of_order,
 }
@@ -258,6 +261,45 @@ RULES = (
         remedy="Nothing to do with a custom assignor, or where a topic was deleted at that moment.",
         source="rpcs §3, SimpleAssignor",
         needs=(Need.GROUP_COORDINATOR,),
+    ),
+    Rule(
+        number=72,
+        part=2,
+        code="assigned_beyond_target",
+        title="A member's current assignment lies within its target assignment",
+        severity=ERROR,
+        impact=Impact.NONE,
+        why="A member gets its target as it is, without topics that are gone or that it doesn't subscribe to. Tested "
+        "at the epoch of the target assignment.",
+        remedy=REPORT_BUG,
+        source="consumer-offsets-records §7, ShareGroupAssignmentBuilder",
+        needs=(Need.GROUP_COORDINATOR,),
+    ),
+    Rule(
+        number=72,
+        part=3,
+        code="target_not_assigned",
+        title="A member's current assignment is its whole target assignment",
+        severity=WARNING,
+        impact=Impact.STUCK,
+        why="Members of share groups get all of their target at once. Partitions count whose topic the group lists and "
+        "the member subscribes to. Tested at the epoch of the target assignment.",
+        remedy="Nothing to do where the topic was deleted at that moment; else restart the member, which joins again.",
+        source="consumer-offsets-records §7, ShareGroupAssignmentBuilder",
+        needs=(Need.GROUP_COORDINATOR,),
+    ),
+    Rule(
+        number=72,
+        part=4,
+        code="partition_not_in_topic",
+        title="A group has and assigns only partitions that their topics have",
+        severity=ERROR,
+        impact=Impact.NONE,
+        why="Assignments and the list of initialized partitions are made from the metadata. Topics count that the "
+        "metadata log knows; a partition may be created up to 60 s later, as clocks differ.",
+        remedy=REPORT_BUG,
+        source="consumer-offsets-records §6-7, SimpleAssignor, GroupMetadataManager",
+        needs=(Need.GROUP_COORDINATOR, Need.METADATA),
     ),
     Rule(
         number=73,

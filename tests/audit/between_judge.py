@@ -22,6 +22,7 @@ FEWEST = 3
 HEADER_BYTES = 3
 MEMBER, EPOCH, ASSIGNMENT_EPOCH, TARGET, ASSIGNMENT, LISTS = range(10, 16)
 JUDGED = frozenset({
+    "assigned_beyond_target", "target_not_assigned", "partition_not_in_topic",
     "state_epoch_beyond_group", "left_state_fences_group", "leader_epoch_beyond_topic", "start_offset_beyond_end",
     "batch_beyond_end", "batch_beyond_cut_end", "complete_count_beyond_end", "negative_lag",
     "initialized_without_state", "no_common_group", "state_without_group", "state_after_group_deletion",
@@ -29,6 +30,8 @@ JUDGED = frozenset({
     "assigned_unevenly", "member_state", "member_tombstones_out_of_order",
 })  # fmt: skip
 """The rules between logs that it judges."""
+NAMES = ("initialized_topics", "topic_partitions", "assigned_partitions")
+"""Lists of partitions that exist."""
 Key = tuple[str, int]
 """Group and partition of the user topic."""
 
@@ -281,6 +284,10 @@ def _of_assignments(now: Mapping[tuple[int, str | None], Any], entry: GroupEntry
         return
     if entry.record_type == ASSIGNMENT and value["state"] != 0:
         yield "member_state", None
+    target, epochs = now.get((TARGET, entry.member_id)), now.get((ASSIGNMENT_EPOCH, None))
+    is_assignment = entry.record_type == ASSIGNMENT and target is not None and epochs is not None
+    if is_assignment and value["member_epoch"] == epochs["assignment_epoch"]:
+        yield from _of_current(now, entry, target)
     if entry.record_type == TARGET and listing is not None:
         missing = _partitions(value, "topic_partitions") - _partitions(listing, "initialized_topics")
         if missing:
@@ -289,6 +296,20 @@ def _of_assignments(now: Mapping[tuple[int, str | None], Any], entry: GroupEntry
         uneven = _uneven(now, value["assignment_epoch"], sorted(_partitions(listing, "initialized_topics")))
         if uneven is not None:
             yield "assigned_unevenly", uneven
+
+
+def _of_current(
+    now: Mapping[tuple[int, str | None], Any], entry: GroupEntry, target: Mapping[str, Any]
+) -> Iterator[tuple[str, int]]:
+    """What a current assignment has more or less than the target; the world has one topic."""
+    member, listing = now.get((MEMBER, entry.member_id)), now.get((LISTS, None))
+    current, planned = _partitions(entry.value, "assigned_partitions"), _partitions(target, "topic_partitions")
+    is_subscribed = member is not None and "orders" in member["subscribed_topic_names"]
+    is_listed = _partitions(listing, "initialized_topics") | _partitions(listing, "initializing_topics")
+    if current - planned:
+        yield "assigned_beyond_target", min(current - planned)
+    if planned - current and is_subscribed and is_listed:
+        yield "target_not_assigned", min(planned - current)
 
 
 def _is_early(now: Mapping[tuple[int, str | None], Any], entry: GroupEntry) -> bool:
@@ -352,6 +373,13 @@ def _beyond(key: Key, offset: int, row: Mapping[str, Any], count: int, is_uncut:
 def _of_metadata(logs: Logs, metadata: Sequence[tuple[int, bytes]]) -> Iterator[Violation]:
     """The world's metadata log knows each partition with the leader epochs that `partition_epochs` reads."""
     until_ms = metadata[-1][0]
+    for group, entries in logs.groups.items():
+        for offset, _, entry in entries:
+            latest_ms = entry.time_ms + TOLERANCE_MS
+            there = {number for number, begin_ms, _ in partition_epochs(metadata) if begin_ms <= latest_ms}
+            named = {number for name in NAMES for number in _partitions(entry.value, name)} - there
+            if named and latest_ms <= until_ms:
+                yield Violation("partition_not_in_topic", group, min(named), offset)
     for key, log in logs.state.items():
         epochs = [(time_ms, epoch) for number, time_ms, epoch in partition_epochs(metadata) if number == key[1]]
         turned_ms = [time_ms for _, time_ms, row in log if row["record_type"] != "update"]

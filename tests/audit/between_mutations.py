@@ -26,12 +26,15 @@ from tests.audit.copy_damages import cleaned, groups_copied_earlier, other_group
 from tests.audit.group_record_damages import (
     changed,
     cut_value,
+    has_assignment,
     moved_group,
     of_type,
     parted_group,
     plus,
     repeated_epoch,
+    with_one_more,
     without_member_tombstone,
+    without_partitions,
 )
 from tests.audit.life_damages import deleted_group, early_tombstone, forgotten_state, on_values, unlisted
 from tests.audit.topic_damages import on_topic
@@ -77,6 +80,10 @@ OPERATORS = (
         rules=frozenset({"epochs_out_of_order"})),
     Operator(name="state of a member + 1", damage=changed(ASSIGNMENT, plus("state", 1)),
         rules=frozenset({"member_state"})),
+    Operator(name="current assignment of one partition more", damage=changed(
+        ASSIGNMENT, with_one_more, where=has_assignment), rules=frozenset({"assigned_beyond_target"})),
+    Operator(name="current assignment empty", damage=changed(
+        ASSIGNMENT, without_partitions, where=has_assignment), rules=frozenset({"target_not_assigned"})),
     Operator(name="tombstone of an assignment never appended", damage=without_member_tombstone,
         rules=frozenset({"member_tombstones_out_of_order"})),
     Operator(name="records of a group in another partition", damage=moved_group, rules=frozenset({"misplaced_group"})),

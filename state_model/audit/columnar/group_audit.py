@@ -14,6 +14,7 @@ from state_model.audit.columnar.places import count_of
 from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
 from state_model.audit.columnar.streams_audit import GROUP_RECORD_COLUMNS, audit_streams_groups, topic_lives
 from state_model.audit.columnar.topic_metadata import TopicMetadata
+from state_model.audit.current_assignment import named_partitions
 from state_model.audit.group_coordinator import (
     CHECKS,
     group_in_many_partitions,
@@ -35,7 +36,7 @@ from state_model.audit.streams.bounds import BoundsOf
 from state_model.java import magnitude, string_hash
 from state_model.topics import OFFSETS_TOPIC
 
-MISPLACED, IN_MANY_PARTITIONS, PREVIEW, UNDECODABLE = 750, 751, 760, 761
+NOT_IN_TOPIC, MISPLACED, IN_MANY_PARTITIONS, PREVIEW, UNDECODABLE = 724, 750, 751, 760, 761
 
 
 @dataclass(slots=True)
@@ -101,7 +102,7 @@ def audit_groups(
     count = _count_of_groups(records) if count is None else count
     times = {}
     for group_id, rows in _by_group(records).items():
-        times[group_id] = _audit_group(group_id, rows, proofs)
+        times[group_id] = _audit_group(group_id, rows, proofs, metadata)
         if count is not None:
             _test_places(group_id, rows, count, proofs)
     _test_partitions(records, proofs)
@@ -141,7 +142,9 @@ def _count_of_groups(records: pa.Table) -> int | None:
     return count_of(np.array(hashes, np.int64), places.column("partition").to_numpy().astype(np.int64))
 
 
-def _audit_group(group_id: str, rows: Sequence[Mapping[str, Any]], proofs: Proofs) -> GroupTimes:
+def _audit_group(
+    group_id: str, rows: Sequence[Mapping[str, Any]], proofs: Proofs, metadata: TopicMetadata | None
+) -> GroupTimes:
     state, times = GroupState(), _Times()
     log_partition = rows[0]["partition"]
     for row in rows:
@@ -162,10 +165,21 @@ def _audit_group(group_id: str, rows: Sequence[Mapping[str, Any]], proofs: Proof
                 row["timestamp_ms"],
                 [LogRecord(OFFSETS_TOPIC, log_partition, violation.earlier)],
             )
+        if metadata is not None:
+            _test_named_partitions(group_id, row, record, metadata, proofs)
         state.apply(record)
         times.take(record, row["timestamp_ms"])
     times.group_times.log_partition = log_partition
     return times.group_times
+
+
+def _test_named_partitions(
+    group_id: str, row: Mapping[str, Any], record: GroupRecord, metadata: TopicMetadata, proofs: Proofs
+) -> None:
+    time_ms = row["timestamp_ms"]
+    unknown = [place for place in named_partitions(record) if metadata.lacks(place, time_ms)]
+    if unknown:
+        proofs.add(NOT_IN_TOPIC, Place(group_id, *min(unknown)), Difference(Field.KNOWN, 1, 0), _at(row), time_ms)
 
 
 def _record(row: Mapping[str, Any]) -> GroupRecord:
