@@ -56,6 +56,7 @@ BEYOND_TOPIC: Final = frozenset(
 )
 OF_CLUSTER: Final = BEYOND_TOPIC | {
     "state_epoch_beyond_group",
+    "state_epoch_below_group",
     "left_state_fences_group",
     "leader_epoch_beyond_topic",
     "initialized_without_state",

@@ -104,6 +104,9 @@ OPERATORS = (
     Operator(name="state epoch of snapshots + 50", damage=on_values(
         lambda value: {"state_epoch": value.state_epoch + 50}, ShareSnapshot),
         rules=frozenset({"state_epoch_beyond_group"})),
+    Operator(name="state epoch of snapshots - 1", damage=on_values(
+        lambda value: {"state_epoch": value.state_epoch - 1}, ShareSnapshot),
+        rules=frozenset({"state_epoch_below_group"})),
     Operator(name="group records of another cluster", damage=other_groups, rules=frozenset({"no_common_group"})),
     Operator(name="user topic ends before its states", damage=on_topic(
         lambda topic, last: topic._replace(count=last - 5)),

@@ -38,7 +38,7 @@ CREATED_AGAIN: Final = 71
 BETWEEN: Final[Sequence[Rule]] = tuple(
     BY_ID[rule]
     for rule in (
-        *(CREATED_AGAIN, 200, 201, 240, 290, 350, 351, 360, 610, 650, 660, 661, 670, 680, 690, 691, 700, 710),
+        *(CREATED_AGAIN, 200, 201, 202, 240, 290, 350, 351, 360, 610, 650, 660, 661, 670, 680, 690, 691, 700, 710),
         *(720, 721, 722, 723, 724, 730, 740, 750, 751, 760, 761),
         *(rule.id for rule in streams.RULES if Need.LOG_DIRECTORIES not in rule.needs),
     )
