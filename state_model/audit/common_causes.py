@@ -106,7 +106,9 @@ WIDE: Final[Mapping[str, Wide]] = {
     "misplaced_group": Wide(OF_MISPLACED | {"group_in_many_partitions"}, in_group=True),
     "streams_misplaced_group": Wide(frozenset({"group_in_many_partitions"}), in_group=True),
     "group_in_many_partitions": Wide(OF_MISPLACED, in_group=True),
-    "group_epoch_skips": Wide(frozenset({"epochs_out_of_order", "state_epoch_beyond_group"}), in_group=True),
+    "group_epoch_skips": Wide(
+        frozenset({"epochs_out_of_order", "state_epoch_beyond_group", "state_epoch_below_group"}), in_group=True
+    ),
 }
 """By rule what its violation explains in many places; of several the first one counts."""
 LEFT_BEHIND: Final = frozenset({"state_after_group_deletion", "left_state_fences_group", "state_without_group"})

@@ -50,6 +50,10 @@ class TopicMetadata:
         creations = sorted(offset for offset in ids.values() if offset > deletion.offset)
         return [deletion, *(LogRecord(METADATA_TOPIC, 0, offset) for offset in creations[:1])]
 
+    def partition_count(self, topic_id: str) -> int | None:
+        """The number of partitions of a topic; None: the log knows none."""
+        return sum(1 for of_topic, _ in self.epochs if of_topic == topic_id) or None
+
     def lacks(self, topic_partition: TopicPartition, time_ms: int, since_ms: int = BEGINNING) -> bool:
         """Whether a partition never was in the metadata, up to 60 s behind a time.
 
