@@ -108,8 +108,8 @@ def older_state(logs: Path) -> None:
 def state_created_again(logs: Path) -> None:
     """The state topic created again, of which one share partition has state since: too few to show its size."""
     write_state_partition(logs, [snapshot("orders", state_epoch=2, at_ms=END_MS)], topic_id=NEW_STATE_ID)
-    *known, end = metadata(again=[(STATE_TOPIC, NEW_STATE_ID)])
-    write_metadata(logs, [*known, (START_MS, partition(NEW_STATE_ID)), end])
+    *records, end = metadata(again=[(STATE_TOPIC, NEW_STATE_ID)])
+    write_metadata(logs, [*records, (START_MS, partition(NEW_STATE_ID)), end])
 
 
 class OddEntry(NamedTuple):
