@@ -44,8 +44,8 @@ def _state_topic(lake: Lake, states: pa.Table, topics: Topics, kept_records: pa.
     extents = topics[cluster_id].extents_of(STATE_TOPIC, topic_id, topic_states.column("state_partition")[0].as_py())
     return StoredTopic(
         topic_id=topic_id,
-        topic_ids=frozenset(states.column("log_topic_id").to_pylist()),
         states=topic_states,
+        earlier_states=states.filter(pc.field("log_topic_id") != topic_id),
         first_offset=min((row["from_offset"] for row in extents), default=0),
         kept_records=kept_records.filter(is_own),
         lives=lambda: stored_lives(lake).filter(is_own),

@@ -241,8 +241,8 @@ def _between_logs(states: pa.Table, cluster_logs: OtherLogs) -> pa.Table:
     kept_records = rows_of(newest_states, "kept", KEPT_RECORD)
     topic = StoredTopic(
         topic_id=topic_id,
-        topic_ids=frozenset(states.column("log_topic_id").to_pylist()),
         states=newest_states,
+        earlier_states=states.filter(pc.field("log_topic_id") != topic_id),
         first_offset=newest_states.column("first_offset")[0].as_py(),
         kept_records=kept_records.filter(pc.field("kind") != LIFE),
         lives=lambda: kept_records.filter(pc.field("kind") == LIFE),

@@ -56,6 +56,7 @@ BEYOND_TOPIC: Final = frozenset(
 )
 OF_CLUSTER: Final = BEYOND_TOPIC | {
     "state_epoch_beyond_group",
+    "state_epoch_below_group",
     "left_state_fences_group",
     "leader_epoch_beyond_topic",
     "initialized_without_state",
@@ -65,6 +66,16 @@ OF_CLUSTER: Final = BEYOND_TOPIC | {
     "unknown_topic_partition",
 }
 """Rules that compare logs of one cluster."""
+OF_MISPLACED: Final = frozenset(
+    {
+        "group_epoch_skips",
+        "epochs_out_of_order",
+        "member_tombstones_out_of_order",
+        "initialized_without_state",
+        "state_without_group",
+    }
+)
+"""Rules on a group that lack the records which lie elsewhere."""
 
 
 class Wide(NamedTuple):
@@ -92,19 +103,12 @@ WIDE: Final[Mapping[str, Wide]] = {
         ),
         is_timed=True,
     ),
-    "misplaced_group": Wide(
-        frozenset(
-            {
-                "group_epoch_skips",
-                "epochs_out_of_order",
-                "member_tombstones_out_of_order",
-                "initialized_without_state",
-                "state_without_group",
-            }
-        ),
-        in_group=True,
+    "misplaced_group": Wide(OF_MISPLACED | {"group_in_many_partitions"}, in_group=True),
+    "streams_misplaced_group": Wide(frozenset({"group_in_many_partitions"}), in_group=True),
+    "group_in_many_partitions": Wide(OF_MISPLACED, in_group=True),
+    "group_epoch_skips": Wide(
+        frozenset({"epochs_out_of_order", "state_epoch_beyond_group", "state_epoch_below_group"}), in_group=True
     ),
-    "group_epoch_skips": Wide(frozenset({"epochs_out_of_order", "state_epoch_beyond_group"}), in_group=True),
 }
 """By rule what its violation explains in many places; of several the first one counts."""
 LEFT_BEHIND: Final = frozenset({"state_after_group_deletion", "left_state_fences_group", "state_without_group"})

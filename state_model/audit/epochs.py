@@ -16,6 +16,17 @@ def state_epoch_beyond_group(
     return lasting(live, smaller, evidence)
 
 
+def state_epoch_below_group(
+    state_epoch: int, live: Sequence[Period], initialized_with: Iterable[tuple[int, Period]], evidence: Period
+) -> Period | None:
+    """When a share partition lives with a smaller state epoch than the group epoch of its initialization.
+
+    `initialized_with`: these group epochs, each from the end of its initialization on.
+    """
+    larger = [period for group_epoch, period in initialized_with if group_epoch > state_epoch]
+    return lasting(live, larger, evidence)
+
+
 def leader_epoch_beyond_topic(leader_epoch: int, topic_epoch: int) -> Difference | None:
     """A leader epoch larger than that of the user topic's partition, a minute later at the latest."""
     return Difference(Field.LEADER_EPOCH, topic_epoch, leader_epoch) if leader_epoch > topic_epoch else None
@@ -68,6 +79,22 @@ RULES = (
         "initialize the partition (FENCED_STATE_EPOCH).",
         remedy="Use another group name, or let members join and leave until the group epoch is larger.",
         source="consumer-offsets-records, GroupMetadataManager",
+        needs=(Need.GROUP_COORDINATOR,),
+    ),
+    Rule(
+        number=20,
+        part=2,
+        code="state_epoch_below_group",
+        title="The state epoch is at least the group's epoch when the initialization began",
+        severity=ERROR,
+        relation=">=",
+        impact=Impact.DELIVERED_AGAIN_OR_LOST,
+        why="The group lists a partition as initializing and initializes it with its epoch of then or a later one; a "
+        "smaller one is refused afterwards (FENCED_STATE_EPOCH). A smaller state epoch is that of an older state. "
+        "Tested where the record that begins the initialization is there; a mismatch counts when it outlasts 60 s in "
+        "both logs.",
+        remedy=REPORT_BUG,
+        source="consumer-offsets-records §6, GroupMetadataManager, ShareCoordinatorShard",
         needs=(Need.GROUP_COORDINATOR,),
     ),
     Rule(

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from state_model.audit.assignment import assigned_unevenly
+from state_model.audit.current_assignment import assigned_beyond_target, target_not_assigned
 from state_model.audit.group_steps import (
     ASSIGNMENT,
     GROUP,
@@ -113,6 +114,11 @@ def misplaced_group(group_id: str, log_partition: int, count: int) -> Difference
     return Difference(Field.GROUP_PARTITION, expected, log_partition) if expected != log_partition else None
 
 
+def group_in_many_partitions(log_partition_count: int) -> Difference | None:
+    """A group whose records lie in more than one partition."""
+    return Difference(Field.GROUP_PARTITIONS, 1, log_partition_count) if log_partition_count > 1 else None
+
+
 def preview_record_type(record_type: int) -> Difference | None:
     """A record type that no release has."""
     if record_type not in PREVIEW_TYPES:
@@ -125,6 +131,8 @@ CHECKS: Final[Mapping[int, GroupCheck]] = {
     710: epochs_out_of_order,
     720: assigned_without_state,
     721: assigned_unevenly,
+    722: assigned_beyond_target,
+    723: target_not_assigned,
     730: member_state,
     740: member_tombstones_out_of_order,
 }
@@ -255,6 +263,45 @@ RULES = (
         needs=(Need.GROUP_COORDINATOR,),
     ),
     Rule(
+        number=72,
+        part=2,
+        code="assigned_beyond_target",
+        title="A member's current assignment lies within its target assignment",
+        severity=ERROR,
+        impact=Impact.NONE,
+        why="A member gets its target as it is, without topics that are gone or that it doesn't subscribe to. Tested "
+        "at the epoch of the target assignment.",
+        remedy=REPORT_BUG,
+        source="consumer-offsets-records §7, ShareGroupAssignmentBuilder",
+        needs=(Need.GROUP_COORDINATOR,),
+    ),
+    Rule(
+        number=72,
+        part=3,
+        code="target_not_assigned",
+        title="A member's current assignment is its whole target assignment",
+        severity=WARNING,
+        impact=Impact.STUCK,
+        why="Members of share groups get all of their target at once. Partitions count whose topic the group lists and "
+        "the member subscribes to. Tested at the epoch of the target assignment.",
+        remedy="Nothing to do where the topic was deleted at that moment; else restart the member, which joins again.",
+        source="consumer-offsets-records §7, ShareGroupAssignmentBuilder",
+        needs=(Need.GROUP_COORDINATOR,),
+    ),
+    Rule(
+        number=72,
+        part=4,
+        code="partition_not_in_topic",
+        title="A group has and assigns only partitions that their topics have",
+        severity=ERROR,
+        impact=Impact.NONE,
+        why="Assignments and the list of initialized partitions are made from the metadata. Topics count that the "
+        "metadata log knows; a partition may be created up to 60 s later, as clocks differ.",
+        remedy=REPORT_BUG,
+        source="consumer-offsets-records §6-7, SimpleAssignor, GroupMetadataManager",
+        needs=(Need.GROUP_COORDINATOR, Need.METADATA),
+    ),
+    Rule(
         number=73,
         code="member_state",
         title="The state of a share group's member is STABLE",
@@ -286,6 +333,20 @@ RULES = (
         impact=Impact.STUCK,
         why="Brokers look for a group there alone.",
         remedy="Check that all copies are of one cluster.",
+        source="consumer-offsets-records, GroupCoordinatorService",
+        needs=(Need.GROUP_COORDINATOR,),
+    ),
+    Rule(
+        number=75,
+        part=1,
+        code="group_in_many_partitions",
+        title="All records of a group lie in one partition",
+        severity=ERROR,
+        impact=Impact.STUCK,
+        why="The group's id alone says in which partition its records lie, and brokers look for the group there alone. "
+        "The records of two partitions prove it whatever the number of partitions is. Share groups and streams groups "
+        "are tested.",
+        remedy="Check that all copies are of one cluster and that __consumer_offsets never got more partitions.",
         source="consumer-offsets-records, GroupCoordinatorService",
         needs=(Need.GROUP_COORDINATOR,),
     ),

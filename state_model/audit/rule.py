@@ -87,6 +87,8 @@ class Field(IntEnum):
     METADATA_HASH = 48
     REBALANCE_TIMEOUT_MS = 49
     CONFIGURATIONS = 50
+    GROUP_PARTITIONS = 51
+    ASSIGNED = 52
 
 
 DECODE_REASONS = (
@@ -203,6 +205,13 @@ CHECK_COPY = "Check first whether the copy is damaged (`sharelens status`); if i
 KEPT_TEXTS = 1 << 12
 """Texts of values and fields that are kept: a finding of many share partitions has the same ones."""
 RECORD_TYPES = {RecordType.SHARE_SNAPSHOT: "snapshot", RecordType.SHARE_UPDATE: "update", TOMBSTONE_TYPE: "tombstone"}
+FLAGS: Mapping[Field, tuple[str, str]] = {
+    Field.SHARE_PARTITION: ("none", "live"),
+    Field.LISTED: ("not listed", "listed by the group"),
+    Field.KNOWN: ("unknown", "known"),
+    Field.ASSIGNED: ("not assigned", "assigned"),
+}
+"""Fields that hold or don't, with the words for 0 and for 1."""
 
 
 @lru_cache(KEPT_TEXTS)
@@ -222,12 +231,8 @@ def value_text(number_of_field: int, value: int) -> str:
             return DECODE_REASONS[value] or "decodable"
         case Field.GROUP_RECORD_TYPE:
             return f"type {value}"
-        case Field.SHARE_PARTITION:
-            return "live" if value else "none"
-        case Field.KNOWN:
-            return "known" if value else "unknown"
-        case Field.LISTED:
-            return "listed by the group" if value else "not listed"
+        case field if field in FLAGS:
+            return FLAGS[field][bool(value)]
         case _:
             return str(value)
 

@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests.audit.between_judge import JUDGED, Violation, judge
+from tests.audit.between_judge import JUDGED, judge
+from tests.audit.judged_logs import Violation
 from tests.audit.random_worlds import DAMAGES, GROUPS, PARTITIONS, damaged_world
 from tests.audit.world import audited
 from tests.once import computed_once
@@ -17,7 +18,7 @@ QUICK: Final = 3
 SIZES: Final = (-30, -1, 1, 7, 5000, 5000)
 ABOUT_MINUTES: Final = frozenset({
     "state_epoch_beyond_group", "left_state_fences_group", "initialized_without_state", "no_common_group",
-    "state_without_group", "state_after_group_deletion", "unknown_topic_partition",
+    "state_without_group", "state_after_group_deletion", "unknown_topic_partition", "state_epoch_below_group",
 })  # fmt: skip
 """Rules about stretches of time, which no record marks alone."""
 INVISIBLE: Final = {
@@ -37,7 +38,7 @@ INVISIBLE: Final = {
     "share partition deleted": "its group is deleted within a minute, or it is created again",
     "share partition lost": "its group is deleted within a minute",
     "start offset": "the offset stays within the topic",
-    "state epoch": "the epoch stays at or below the group's",
+    "state epoch": "the epoch stays between those of the initialization and of the group",
     "tail of the groups' log lost": "a copy made earlier",
     "tail of the state log lost": "a copy made earlier",
     "topic copied earlier": "a copy made earlier",

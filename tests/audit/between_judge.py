@@ -6,22 +6,35 @@ audit. A mismatch between two logs counts when it outlasts 60 s in both.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from state_model.java import coordinator_key, magnitude, string_hash
 from state_model.metadata.schemas import PARTITION, RECORD_TYPES
+from tests.audit.judged_logs import (
+    ASSIGNMENT,
+    ASSIGNMENT_EPOCH,
+    EPOCH,
+    LISTS,
+    MEMBER,
+    TARGET,
+    TOLERANCE_MS,
+    Key,
+    Logs,
+    Violation,
+    partitions_in,
+)
 from tests.audit.world import World, ms
 from tests.logs.group_files import GroupEntry
 from tests.logs.state_logs import ORDERS_ID
 
-TOLERANCE_MS = 60_000
-FOREVER_MS = -(1 << 60)
 MOST_PARTITIONS = 10_000
 FEWEST = 3
+UNSEEN = -1
+"""The state epoch of a life of which the end alone is there."""
 HEADER_BYTES = 3
-MEMBER, EPOCH, ASSIGNMENT_EPOCH, TARGET, ASSIGNMENT, LISTS = range(10, 16)
 JUDGED = frozenset({
+    "assigned_beyond_target", "target_not_assigned", "partition_not_in_topic", "state_epoch_below_group",
     "state_epoch_beyond_group", "left_state_fences_group", "leader_epoch_beyond_topic", "start_offset_beyond_end",
     "batch_beyond_end", "batch_beyond_cut_end", "complete_count_beyond_end", "negative_lag",
     "initialized_without_state", "no_common_group", "state_without_group", "state_after_group_deletion",
@@ -29,120 +42,8 @@ JUDGED = frozenset({
     "assigned_unevenly", "member_state", "member_tombstones_out_of_order",
 })  # fmt: skip
 """The rules between logs that it judges."""
-Key = tuple[str, int]
-"""Group and partition of the user topic."""
-
-
-class Violation(NamedTuple):
-    """A rule and its place. `log_offset`: of the first record that violates it; None for rules about minutes."""
-
-    rule: str
-    group: str | None
-    partition: int | None = None
-    log_offset: int | None = None
-
-
-class Logs:
-    """The logs of a world with their log times: the largest timestamp up to a record."""
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.state: dict[Key, list[tuple[int, int, dict[str, Any]]]] = {}
-        self.groups: dict[str, list[tuple[int, int, GroupEntry]]] = {}
-        now_ms = FOREVER_MS
-        for offset, row in enumerate(world.state[0]):
-            now_ms = max(now_ms, row["timestamp_ms"])
-            self.state.setdefault((row["group_id"], row["partition"]), []).append((offset, now_ms, row))
-        for offset, entry in enumerate(world.groups[0]):
-            self.groups.setdefault(entry.group_id, []).append((offset, entry.time_ms, entry))
-        self.groups_until_ms = max((entry.time_ms for entry in world.groups[0]), default=FOREVER_MS)
-        self.until_ms = min(now_ms, self.groups_until_ms)
-        changes = [time_ms for log in (*self.state.values(), *self.groups.values()) for _, time_ms, _ in log]
-        self.moments = [FOREVER_MS, *sorted({time_ms for time_ms in changes if time_ms < self.until_ms})]
-
-    def outlasting(self, holds: Callable[[int], bool]) -> bool:
-        """Whether something holds at all moments of a stretch of more than 60 s."""
-        since_ms = None
-        for moment_ms, next_ms in zip(self.moments, [*self.moments[1:], self.until_ms], strict=True):
-            if not holds(moment_ms):
-                since_ms = None
-                continue
-            since_ms = moment_ms if since_ms is None else since_ms
-            if next_ms - since_ms > TOLERANCE_MS:
-                return True
-        return False
-
-    # The share coordinator at a moment.
-
-    def life_at(self, key: Key, moment_ms: int) -> tuple[int, int] | None:
-        """(number of the life, state epoch) of a share partition; None: it does not live.
-
-        The state epoch is -1 where only the end of the life is there.
-        """
-        turns = [(time_ms, row) for _, time_ms, row in self.state.get(key, ()) if row["record_type"] != "update"]
-        current, number = None, 0
-        if turns and not _is_creation(turns[0][1]):
-            current = (0, turns[0][1].get("state_epoch", -1))
-        for time_ms, row in turns:
-            if time_ms > moment_ms:
-                break
-            if row["record_type"] == "tombstone":
-                current = None
-                number += 1
-            else:
-                current = (number, row["state_epoch"])
-        return current
-
-    def has_turn(self, key: Key) -> bool:
-        """Whether a snapshot or a tombstone of a share partition is there."""
-        return any(row["record_type"] != "update" for _, _, row in self.state.get(key, ()))
-
-    # The group coordinator at a moment.
-
-    def lists_at(self, group: str, moment_ms: int) -> tuple[set[int], set[int], bool]:
-        """The initialized partitions, all that are listed, and whether the topic is being deleted."""
-        initialized: set[int] = set()
-        listed: set[int] = set()
-        is_deleting = False
-        for _, time_ms, entry in self.groups.get(group, ()):
-            if time_ms > moment_ms:
-                break
-            is_end = entry.record_type == EPOCH and entry.value is None
-            if entry.record_type == LISTS or is_end:
-                initialized = _partitions(entry.value, "initialized_topics")
-                listed = initialized | _partitions(entry.value, "initializing_topics")
-                is_deleting = bool((entry.value or {}).get("deleting_topics"))
-        return initialized, listed, is_deleting
-
-    def lists_from_ms(self, group: str) -> int:
-        """From when on the lists are known: compaction may have taken those before the first one that is there."""
-        times = [
-            time_ms for _, time_ms, entry in self.groups.get(group, ())
-            if entry.record_type == LISTS or (entry.record_type == EPOCH and entry.value is None)
-        ]  # fmt: skip
-        return times[0] if times else FOREVER_MS
-
-    def is_deleted_at(self, group: str, moment_ms: int) -> bool:
-        """Whether the group is deleted, and none of its name was created since."""
-        is_deleted = False
-        for _, time_ms, entry in self.groups.get(group, ()):
-            if time_ms <= moment_ms:
-                is_end = entry.record_type == EPOCH and entry.value is None
-                is_deleted = is_end or (is_deleted and entry.value is None)
-        return is_deleted
-
-    def epoch_at(self, group: str, moment_ms: int) -> int | None:
-        """The group epoch; None: not known, or the group is deleted."""
-        epoch_entries = [
-            (time_ms, entry.value) for _, time_ms, entry in self.groups.get(group, ()) if entry.record_type == EPOCH
-        ]
-        if not epoch_entries:
-            return 1  # a group without an epoch of its own
-        value = None
-        for time_ms, now in epoch_entries:
-            if time_ms <= moment_ms:
-                value = now
-        return None if value is None else int(value["epoch"])
+NAMES = ("initialized_topics", "topic_partitions", "assigned_partitions")
+"""Lists of partitions that exist."""
 
 
 def judge(world: World) -> set[Violation]:
@@ -155,14 +56,6 @@ def judge(world: World) -> set[Violation]:
     for violation in violations:
         first.setdefault(violation[:3], violation)
     return set(first.values())
-
-
-def _is_creation(row: Mapping[str, Any]) -> bool:
-    return row["record_type"] == "snapshot" and row["snapshot_epoch"] == 0
-
-
-def _partitions(value: Mapping[str, Any] | None, name: str) -> set[int]:
-    return {number for topic in (value or {}).get(name) or () for number in topic["partitions"]}
 
 
 def _only_one_partition(texts: Collection[str]) -> bool:
@@ -226,11 +119,17 @@ def _of_lives(logs: Logs, key: Key) -> Iterator[Violation]:
         is_known = now >= logs.lists_from_ms(group) and not logs.is_deleted_at(group, now)
         return is_known and logs.life_at(key, now) is not None and number not in listed and not is_deleting
 
+    def is_older(now: int, life: tuple[int, int]) -> bool:
+        least = logs.initialized_with(group, number, now)
+        return least is not None and logs.life_at(key, now) == life and UNSEEN < life[1] < least
+
     if logs.outlasting(lambda now: logs.life_at(key, now) is not None and logs.is_deleted_at(group, now)):
         yield Violation("state_after_group_deletion", *key)
     if logs.outlasting(is_unlisted):
         yield Violation("state_without_group", *key)
     lives = {life: None for now in logs.moments if (life := logs.life_at(key, now)) is not None}
+    if any(logs.outlasting(lambda now, life=life: is_older(now, life)) for life in lives):
+        yield Violation("state_epoch_below_group", *key)
     for life in lives if group in logs.groups else ():
 
         def is_beyond(now: int, life: tuple[int, int] = life) -> bool:
@@ -281,14 +180,32 @@ def _of_assignments(now: Mapping[tuple[int, str | None], Any], entry: GroupEntry
         return
     if entry.record_type == ASSIGNMENT and value["state"] != 0:
         yield "member_state", None
+    target, epochs = now.get((TARGET, entry.member_id)), now.get((ASSIGNMENT_EPOCH, None))
+    is_assignment = entry.record_type == ASSIGNMENT and target is not None and epochs is not None
+    if is_assignment and value["member_epoch"] == epochs["assignment_epoch"]:
+        yield from _of_current(now, entry, target)
     if entry.record_type == TARGET and listing is not None:
-        missing = _partitions(value, "topic_partitions") - _partitions(listing, "initialized_topics")
+        missing = partitions_in(value, "topic_partitions") - partitions_in(listing, "initialized_topics")
         if missing:
             yield "assigned_without_state", min(missing)
     if entry.record_type == ASSIGNMENT_EPOCH and listing is not None:
-        uneven = _uneven(now, value["assignment_epoch"], sorted(_partitions(listing, "initialized_topics")))
+        uneven = _uneven(now, value["assignment_epoch"], sorted(partitions_in(listing, "initialized_topics")))
         if uneven is not None:
             yield "assigned_unevenly", uneven
+
+
+def _of_current(
+    now: Mapping[tuple[int, str | None], Any], entry: GroupEntry, target: Mapping[str, Any]
+) -> Iterator[tuple[str, int]]:
+    """What a current assignment has more or less than the target; the world has one topic."""
+    member, listing = now.get((MEMBER, entry.member_id)), now.get((LISTS, None))
+    current, planned = partitions_in(entry.value, "assigned_partitions"), partitions_in(target, "topic_partitions")
+    is_subscribed = member is not None and "orders" in member["subscribed_topic_names"]
+    is_listed = partitions_in(listing, "initialized_topics") | partitions_in(listing, "initializing_topics")
+    if current - planned:
+        yield "assigned_beyond_target", min(current - planned)
+    if planned - current and is_subscribed and is_listed:
+        yield "target_not_assigned", min(planned - current)
 
 
 def _is_early(now: Mapping[tuple[int, str | None], Any], entry: GroupEntry) -> bool:
@@ -304,7 +221,7 @@ def _uneven(now: Mapping[tuple[int, str | None], Any], epoch: int, partitions: S
     """The first partition with more members than ceil(members / partitions); all members subscribe to one topic."""
     members = {member for kind, member in now if kind == MEMBER}
     targets = {
-        member: _partitions(value, "topic_partitions") for (kind, member), value in now.items() if kind == TARGET
+        member: partitions_in(value, "topic_partitions") for (kind, member), value in now.items() if kind == TARGET
     }
     if (EPOCH, None) not in now or now[EPOCH, None]["epoch"] != epoch or not targets.keys() <= members:
         return None
@@ -352,6 +269,13 @@ def _beyond(key: Key, offset: int, row: Mapping[str, Any], count: int, is_uncut:
 def _of_metadata(logs: Logs, metadata: Sequence[tuple[int, bytes]]) -> Iterator[Violation]:
     """The world's metadata log knows each partition with the leader epochs that `partition_epochs` reads."""
     until_ms = metadata[-1][0]
+    for group, entries in logs.groups.items():
+        for offset, _, entry in entries:
+            latest_ms = entry.time_ms + TOLERANCE_MS
+            there = {number for number, begin_ms, _ in partition_epochs(metadata) if begin_ms <= latest_ms}
+            named = {number for name in NAMES for number in partitions_in(entry.value, name)} - there
+            if named and latest_ms <= until_ms:
+                yield Violation("partition_not_in_topic", group, min(named), offset)
     for key, log in logs.state.items():
         epochs = [(time_ms, epoch) for number, time_ms, epoch in partition_epochs(metadata) if number == key[1]]
         turned_ms = [time_ms for _, time_ms, row in log if row["record_type"] != "update"]

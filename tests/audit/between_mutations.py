@@ -26,11 +26,15 @@ from tests.audit.copy_damages import cleaned, groups_copied_earlier, other_group
 from tests.audit.group_record_damages import (
     changed,
     cut_value,
+    has_assignment,
     moved_group,
     of_type,
+    parted_group,
     plus,
     repeated_epoch,
+    with_one_more,
     without_member_tombstone,
+    without_partitions,
 )
 from tests.audit.life_damages import deleted_group, early_tombstone, forgotten_state, on_values, unlisted
 from tests.audit.topic_damages import on_topic
@@ -76,9 +80,15 @@ OPERATORS = (
         rules=frozenset({"epochs_out_of_order"})),
     Operator(name="state of a member + 1", damage=changed(ASSIGNMENT, plus("state", 1)),
         rules=frozenset({"member_state"})),
+    Operator(name="current assignment of one partition more", damage=changed(
+        ASSIGNMENT, with_one_more, where=has_assignment), rules=frozenset({"assigned_beyond_target"})),
+    Operator(name="current assignment empty", damage=changed(
+        ASSIGNMENT, without_partitions, where=has_assignment), rules=frozenset({"target_not_assigned"})),
     Operator(name="tombstone of an assignment never appended", damage=without_member_tombstone,
         rules=frozenset({"member_tombstones_out_of_order"})),
     Operator(name="records of a group in another partition", damage=moved_group, rules=frozenset({"misplaced_group"})),
+    Operator(name="some records of a group in another partition", damage=parted_group,
+        rules=frozenset({"group_in_many_partitions"})),
     Operator(name="record of type 9", damage=of_type(9), rules=frozenset({"preview_record_type"})),
     Operator(name="record of type 18", damage=of_type(18), rules=frozenset({"preview_record_type"})),
     Operator(name="value of a group record cut short", damage=cut_value, rules=frozenset({"undecodable_group_record"})),
@@ -94,6 +104,9 @@ OPERATORS = (
     Operator(name="state epoch of snapshots + 50", damage=on_values(
         lambda value: {"state_epoch": value.state_epoch + 50}, ShareSnapshot),
         rules=frozenset({"state_epoch_beyond_group"})),
+    Operator(name="state epoch of snapshots - 1", damage=on_values(
+        lambda value: {"state_epoch": value.state_epoch - 1}, ShareSnapshot),
+        rules=frozenset({"state_epoch_below_group"})),
     Operator(name="group records of another cluster", damage=other_groups, rules=frozenset({"no_common_group"})),
     Operator(name="user topic ends before its states", damage=on_topic(
         lambda topic, last: topic._replace(count=last - 5)),

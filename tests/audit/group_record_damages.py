@@ -20,8 +20,14 @@ from tests.audit.cluster import (
 )
 
 
-def changed(record_type: int, change: Callable[[dict[str, Any]], dict[str, Any]], *, is_later: bool = False) -> Damage:
-    """The damage that changes a value; `is_later`: not of the first record of its key."""
+def changed(
+    record_type: int,
+    change: Callable[[dict[str, Any]], dict[str, Any]],
+    *,
+    is_later: bool = False,
+    where: Callable[[dict[str, Any]], bool] = bool,
+) -> Damage:
+    """The damage that changes a value, one of those `where`; `is_later`: not of the first record of its key."""
 
     def damage(cluster: Cluster, chance: random.Random) -> Cluster:
         seen_keys: set[bytes] = set()
@@ -32,7 +38,8 @@ def changed(record_type: int, change: Callable[[dict[str, Any]], dict[str, Any]]
 
         def suits(record: GroupRecord) -> bool:
             key = group_records.encode_record(record)[0]
-            return record.record_type == record_type and record.value is not None and (not is_later or key in later)
+            is_of_type = record.record_type == record_type and record.value is not None
+            return is_of_type and where(dict(record.value or {})) and (not is_later or key in later)
 
         number, row, record = chosen_group_entry(cluster, chance, suits)
         entries = list(cluster.groups[number])
@@ -51,6 +58,23 @@ def changed(record_type: int, change: Callable[[dict[str, Any]], dict[str, Any]]
 def plus(name: str, by: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """The change of a number."""
     return lambda value: {**value, name: value[name] + by}
+
+
+def has_assignment(value: dict[str, Any]) -> bool:
+    """Whether a current assignment has partitions."""
+    return bool(value["assigned_partitions"])
+
+
+def with_one_more(value: dict[str, Any]) -> dict[str, Any]:
+    """The change of a current assignment: one partition more of a topic that it has."""
+    first, *rest = value["assigned_partitions"]
+    partitions = (*first["partitions"], max(first["partitions"]) + 7)
+    return {**value, "assigned_partitions": ({**first, "partitions": partitions}, *rest)}
+
+
+def without_partitions(value: dict[str, Any]) -> dict[str, Any]:
+    """The change of a current assignment: no partition."""
+    return {**value, "assigned_partitions": ()}
 
 
 def repeated_epoch(cluster: Cluster, chance: random.Random) -> Cluster:
@@ -81,6 +105,19 @@ def moved_group(cluster: Cluster, chance: random.Random) -> Cluster:
     target = (number + 1) % len(cluster.groups)
     moved = with_groups(cluster, number, rest)
     return with_groups(moved, target, [*moved.groups[target], *group_entries])
+
+
+def parted_group(cluster: Cluster, chance: random.Random) -> Cluster:
+    """Some records of a group in the next partition."""
+    number, _, chosen = chosen_group_entry(cluster, chance, lambda record: True)
+    entries = cluster.groups[number]
+    rows = [row for row, entry in enumerate(entries) if group_of(entry) == chosen.group_id]
+    moved = set(chance.sample(rows, chance.randint(1, len(rows) - 1))) if len(rows) > 1 else set()
+    if not moved:
+        raise IndexError
+    target = (number + 1) % cluster.group_count
+    result = with_groups(cluster, number, [entry for row, entry in enumerate(entries) if row not in moved])
+    return with_groups(result, target, [*result.groups.get(target, ()), *(entries[row] for row in sorted(moved))])
 
 
 def of_type(record_type: int) -> Damage:

@@ -22,7 +22,7 @@ PREVIEW: Final = (9, 18)
 OF_MEMBERS: Final = (10, 13, 14)
 JUDGED: Final = frozenset({
     "misplaced_share_partition", "state_partition_count_changed", "state_topic_created_again", "log_of_other_cluster",
-    "misplaced_group", "preview_record_type", "undecodable_group_record",
+    "misplaced_group", "group_in_many_partitions", "preview_record_type", "undecodable_group_record",
 })  # fmt: skip
 """The rules that it judges."""
 TOPICS, NAMED = "*(uI)", "*(usI)"
@@ -105,6 +105,10 @@ def _misplaced_groups(world: World) -> Iterator[Fault]:
     for (group, number), (hashed, _) in hashes.items():
         if count is not None and hashed % count != number:
             yield Fault("misplaced_group", group, (OFFSETS_TOPIC, number))
+    for group in {group for group, _ in hashes}:
+        numbers = sorted(number for other, number in hashes if other == group)
+        if len(numbers) > 1:
+            yield Fault("group_in_many_partitions", group, (OFFSETS_TOPIC, numbers[0]))
 
 
 def _state_topic_id(world: World) -> str:

@@ -10,10 +10,10 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from sharelens.broker.coordinators.assignor import assign
-from state_model.metadata.schemas import PARTITION
 from tests.audit.world import World, ms
+from tests.logs.cluster_logs import partition
 from tests.logs.group_files import GroupEntry, epoch, lists
-from tests.logs.metadata_logs import topic, value_of
+from tests.logs.metadata_logs import topic
 from tests.logs.state_logs import ORDERS_ID, snapshot, tombstone, update
 
 GROUPS: Final = ("orders", "payments", "mail", "search")
@@ -63,7 +63,7 @@ class Cluster:
         end = GroupEntry(ms(end_s), EPOCH, epoch(1), "late")
         world.groups = {0: [*self.groups, end]}
         world.topic = {"count": TOPIC_COUNT, "last_s": end_s + 60, "leader_epoch": 9, "records_per_batch": 1000}
-        partitions = [(ms(0), _partition(number, 9)) for number in range(PARTITIONS)]
+        partitions = [(ms(0), partition(ORDERS_ID, 9, number)) for number in range(PARTITIONS)]
         world.metadata = [(ms(0), topic("orders", ORDERS_ID)), *partitions, (ms(end_s + 61), topic("new", OTHER))]
         return world
 
@@ -208,14 +208,6 @@ OTHER: Final = "AAAAAAAAAAAAAAAAAAAAZQ"
 def _topics(target: set[tuple[str, int]]) -> tuple[Row, ...]:
     numbers = tuple(sorted(number for _, number in target))
     return ({"topic_id": ORDERS_ID, "partitions": numbers},) if numbers else ()
-
-
-def _partition(number: int, leader_epoch: int) -> bytes:
-    return value_of(PARTITION, {
-        "partition_id": number, "topic_id": ORDERS_ID, "replicas": (1,), "isr": (1,), "removing_replicas": (),
-        "adding_replicas": (), "leader": 1, "leader_epoch": leader_epoch, "partition_epoch": 0,
-        "leader_recovery_state": 0,
-    })  # fmt: skip
 
 
 OPERATIONS: Final = st.lists(

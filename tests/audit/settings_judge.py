@@ -7,9 +7,9 @@ The rest is counted record by record. It shares no code with the audit.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from tests.audit.between_judge import Key, Violation
 from tests.audit.histories import Entry
 from tests.audit.judge import illegal_offsets
+from tests.audit.judged_logs import Key, Violation
 from tests.audit.world import World, ms
 from tests.logs.state_logs import encoded_records
 

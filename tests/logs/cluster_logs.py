@@ -41,10 +41,10 @@ def group_entries(groups: Sequence[str] = GROUPS) -> list[GroupEntry]:
     return [*first, GroupEntry(END_MS, 11, epoch(3), groups[0])]
 
 
-def partition(topic_id: str, leader_epoch: int = 0) -> bytes:
-    """The record of partition 0 of a topic."""
+def partition(topic_id: str, leader_epoch: int = 0, number: int = 0) -> bytes:
+    """The record of a partition of a topic in the metadata log."""
     tree = {
-        "partition_id": 0, "topic_id": topic_id, "replicas": (1,), "isr": (1,), "removing_replicas": (),
+        "partition_id": number, "topic_id": topic_id, "replicas": (1,), "isr": (1,), "removing_replicas": (),
         "adding_replicas": (), "leader": 1, "leader_epoch": leader_epoch, "partition_epoch": 0,
         "leader_recovery_state": 0,
     }  # fmt: skip

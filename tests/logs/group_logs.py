@@ -111,21 +111,22 @@ DELETED = ((12, None, None), (15, None, None), (11, None, None))
 def operated(operations: Iterable[tuple[str, str, int]]) -> list[list[Entry]]:
     """The records of operations (join, leave, heartbeat or initialize; member; a number), each as Kafka writes it."""
     batches: list[list[Entry]] = [[joined("first"), epoch(1)]]
-    number, members = 1, ["first"]
+    number, members, assignments = 1, ["first"], dict[str, tuple[int, int]]()
     for name, member, seed in operations:
         if name == "initialize":
             batches.append([initialized(*range(seed + 1))])
         elif name == "join" and member not in members:
             number, members = number + 1, [*members, member]
-            targets = [target(other, (seed + place) % 4) for place, other in enumerate(members)]
-            after = [*targets, assignment_epoch(number), assigned(member, number, seed)]
+            assignments = {other: (number, (seed + place) % 4) for place, other in enumerate(members)}
+            targets = [target(other, place) for other, (_, place) in assignments.items()]
+            after = [*targets, assignment_epoch(number), assigned(member, *assignments[member])]
             batches.append([joined(member), epoch(number), *after])
         elif name == "leave" and member in members:
             number = number + 1
             members.remove(member)
             batches.append([(14, member, None), (13, member, None), (10, member, None), epoch(number)])
-        elif name == "heartbeat" and member in members:
-            batches.append([assigned(member, number, seed)])
+        elif name == "heartbeat" and member in assignments and member in members:
+            batches.append([assigned(member, *assignments[member])])
     return batches
 
 

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sharelens.evidence.decoding import decode_rows
 from sharelens.evidence.group_decoding import decode_groups
 from sharelens.evidence.incarnations import newest_incarnation
 from sharelens.evidence.reading import read_whole
@@ -20,6 +22,7 @@ from sharelens.tables.limits import size_text
 from sharelens.tables.logs.directories import LogDirectories
 from sharelens.tables.logs.state import StateLog, size_bytes
 from state_model.audit.columnar.configured import ConfiguredAudit
+from state_model.audit.columnar.continuation import KEYS
 from state_model.audit.columnar.lives import Turns, lives_of
 from state_model.audit.columnar.log_pairs import GroupLog, LogPairs, StatePartition, StateTopic, proofs_of_groups
 from state_model.audit.columnar.partition import PartitionAudit
@@ -31,6 +34,7 @@ from state_model.audit.coordinator_config import CoordinatorConfig
 from state_model.audit.group_steps import TopicPartition
 from state_model.audit.periods import BEGINNING
 from state_model.audit.rule import Need
+from state_model.columnar.keys import Ints
 from state_model.topics import INTERNAL_TOPICS, METADATA_TOPIC, OFFSETS_TOPIC, STATE_TOPIC
 from state_model.uuids import ZERO_UUID
 
@@ -147,14 +151,16 @@ class OtherLogs:
     def _state_topic(self, audited: Sequence[AuditedLog]) -> StateTopic:
         """The state topic, whose records were compared with user topics while they were read."""
         log = audited[0].log
-        ids = {part.topic_id for part in self._partitions if part.topic == STATE_TOPIC} - {ZERO_UUID}
+        topic_id = log.partition.topic_id
+        incarnations = [part for part in self._partitions if part.topic == STATE_TOPIC and part.topic_id != ZERO_UUID]
         return StateTopic(
-            topic_id=log.partition.topic_id,
-            topic_ids=ids,
+            topic_id=topic_id,
+            topic_ids={part.topic_id for part in incarnations},
             first=LogRecord(STATE_TOPIC, log.number, log.first_offset),
             times=_times(log),
             partitions=lambda: list(map(_state_partition, audited)),
             lives=lambda: lives_of(pa.concat_tables([logged.beside.turns.table() for logged in audited])),
+            earlier_places=lambda: _places([part for part in incarnations if part.topic_id != topic_id]),
             test_topics=lambda *_: None,
         )
 
@@ -248,6 +254,17 @@ class OtherLogs:
                 if row["base_offset"] <= offset <= row["last_offset"]:
                     return int(row["last_offset"] - row["base_offset"] + 1)
         return None
+
+
+def _places(partitions: Sequence[LogPartition]) -> tuple[pa.Table, Ints]:
+    """The share partitions (KEYS) that have records in state partitions, and the state partition of each."""
+    place = [*KEYS.names, "state_partition"]
+    places = [decode_rows(pa.Table.from_batches([chunk.records])).records.select(place).group_by(place).aggregate([])
+              for partition in partitions for chunk in read_whole(partition, include_uncommitted=False)]  # fmt: skip
+    if not places:
+        return KEYS.empty_table(), np.zeros(0, np.int64)
+    distinct = pa.concat_tables(places).group_by(place).aggregate([])
+    return distinct.select(KEYS.names).cast(KEYS), distinct.column("state_partition").to_numpy().astype(np.int64)
 
 
 def _topic_end(partition: LogPartition) -> TopicEnd | None:

@@ -7,7 +7,7 @@ from state_model.audit.columnar.group_audit import Groups, GroupTimes
 from state_model.audit.columnar.lives import Life
 from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
 from state_model.audit.columnar.topic_metadata import TopicMetadata
-from state_model.audit.epochs import state_epoch_beyond_group
+from state_model.audit.epochs import state_epoch_below_group, state_epoch_beyond_group
 from state_model.audit.group_coordinator import (
     initialized_without_state,
     state_after_group_deletion,
@@ -19,8 +19,8 @@ from state_model.java import partition_for, partition_for_group
 from state_model.share_records import SharePartitionKey
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
-BEYOND_GROUP, LEFT_BEYOND_GROUP, WITHOUT_STATE, NO_COMMON_GROUP = 200, 201, 660, 661
-WITHOUT_GROUP, AFTER_DELETION = 670, 680
+BEYOND_GROUP, LEFT_BEYOND_GROUP, BELOW_GROUP = 200, 201, 202
+WITHOUT_STATE, NO_COMMON_GROUP, WITHOUT_GROUP, AFTER_DELETION = 660, 661, 670, 680
 LEFT_BEHIND = (LEFT_BEYOND_GROUP, WITHOUT_GROUP, AFTER_DELETION)
 """Rules on state that is left."""
 FEWEST_GROUPS = 3
@@ -185,6 +185,7 @@ def _mismatches(
     if without is not None:
         yield WITHOUT_GROUP, unlisted, without, []
     initialized = times.initialized.get((key.topic_id, key.partition), [])
+    yield from _older_states(key, lives, times, evidence)
     for life in lives if times.log_partition >= 0 else ():
         for rule, periods in ((BEYOND_GROUP, common([life.period], initialized)), (LEFT_BEYOND_GROUP, [life.period])):
             beyond = state_epoch_beyond_group(life.state_epoch, periods, times.known_epochs, evidence)
@@ -192,3 +193,18 @@ def _mismatches(
                 (epoch, period) = next(step for step in times.known_epochs if step[1].to_ms > beyond.from_ms)
                 yield rule, Difference(Field.STATE_EPOCH, epoch, life.state_epoch), beyond, [period.log_offset]
                 return
+
+
+def _older_states(
+    key: SharePartitionKey, lives: Sequence[Life], times: GroupTimes, evidence: Period
+) -> Iterator[tuple[int, Difference, Period, list[int]]]:
+    """As `_mismatches`, of the first life whose state epoch is below the group's; its snapshot has to be there."""
+    initialized_with = times.initialized_with.get((key.topic_id, key.partition), [])
+    for life in lives:
+        below = state_epoch_below_group(life.state_epoch, [life.period], initialized_with, evidence)
+        if below is not None and life.period.log_offset != NONE:
+            epoch, period = next(
+                step for step in initialized_with if step[0] > life.state_epoch and step[1].to_ms > below.from_ms
+            )
+            yield BELOW_GROUP, Difference(Field.STATE_EPOCH, epoch, life.state_epoch), below, [period.log_offset]
+            return

@@ -31,6 +31,7 @@ from state_model.audit.rule import Difference, Field, Need, Rule
 from state_model.audit.streams import table as streams
 from state_model.audit.streams.bounds import BoundsOf
 from state_model.audit.table import BY_ID
+from state_model.columnar.keys import Ints
 from state_model.share_records import SharePartitionKey
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
@@ -38,8 +39,8 @@ CREATED_AGAIN: Final = 71
 BETWEEN: Final[Sequence[Rule]] = tuple(
     BY_ID[rule]
     for rule in (
-        *(CREATED_AGAIN, 200, 201, 240, 290, 350, 351, 360, 610, 650, 660, 661, 670, 680, 690, 691, 700, 710),
-        *(720, 721, 730, 740, 750, 760, 761),
+        *(CREATED_AGAIN, 200, 201, 202, 240, 290, 350, 351, 360, 610, 650, 660, 661, 670, 680, 690, 691, 700, 710),
+        *(720, 721, 722, 723, 724, 730, 740, 750, 751, 760, 761),
         *(rule.id for rule in streams.RULES if Need.LOG_DIRECTORIES not in rule.needs),
     )
 )
@@ -124,6 +125,8 @@ class StateTopic:
         times: of that state partition.
         partitions: ascending; called where there is a log to compare them with.
         lives: of its share partitions; called as `partitions`.
+        earlier_places: share partitions (KEYS) of other incarnations, and the state partition of each; called where
+            those of this one are too few to say how many state partitions there are.
         test_topics: adds the violations of rules on user topics; takes the metadata of the topic's cluster.
     """
 
@@ -133,6 +136,7 @@ class StateTopic:
     times: LogTimes
     partitions: Callable[[], Sequence[StatePartition]]
     lives: Callable[[], Mapping[SharePartitionKey, Sequence[Life]]]
+    earlier_places: Callable[[], tuple[pa.Table, Ints]]
     test_topics: Callable[[TopicMetadata | None, Proofs], None]
 
 
@@ -140,13 +144,14 @@ class StateTopic:
 class StoredTopic:
     """What an audit stored of a state topic in its newest incarnation.
 
-    `states`: STATES_READ by state partition. `topic_ids`: of all incarnations. `first_offset`: of the log of the lowest
-    state partition. `kept_records`: KEPT_RECORD rows of other kinds than LIFE. `lives`: reads those of the kind LIFE.
+    `states`: STATES_READ by state partition; `earlier_states`: those of other incarnations. `first_offset`: of the log
+    of the lowest state partition. `kept_records`: KEPT_RECORD rows of other kinds than LIFE. `lives`: reads those of
+    the kind LIFE.
     """
 
     topic_id: str
-    topic_ids: frozenset[str]
     states: pa.Table
+    earlier_states: pa.Table
     first_offset: int
     kept_records: pa.Table
     lives: Callable[[], pa.Table]
@@ -158,16 +163,14 @@ class StoredTopic:
         first_ms = int(PartitionsAudit.of_counts(state).auditor.first_ms.min(initial=newest_ms))
         return StateTopic(
             topic_id=self.topic_id,
-            topic_ids=self.topic_ids,
+            topic_ids={self.topic_id, *self.earlier_states.column("log_topic_id").to_pylist()},
             first=LogRecord(STATE_TOPIC, number, self.first_offset),
             times=LogTimes(first_ms, newest_ms),
-            partitions=self._partitions,
+            partitions=lambda: _stored_partitions(self.states),
             lives=lambda: lives_of(turns_of(self.lives().sort_by(LIFE_ORDER))),
+            earlier_places=lambda: placed_keys(_stored_partitions(self.earlier_states)),
             test_topics=lambda metadata, proofs: self._test_topics(other_logs, metadata, proofs),
         )
-
-    def _partitions(self) -> list[StatePartition]:
-        return [_stored_partition(self.states.slice(number, 1)) for number in range(self.states.num_rows)]
 
     def _test_topics(self, other_logs: "OtherLogs", metadata: TopicMetadata | None, proofs: Proofs) -> None:
         records, newest = (
@@ -181,6 +184,18 @@ class StoredTopic:
             audit = TopicAudit(topics, proofs)
             audit.take(distinct(records.filter(in_partition)))
             audit.close(newest.filter(in_partition))
+
+
+def _stored_partitions(states: pa.Table) -> list[StatePartition]:
+    """By row of STATES_READ."""
+    return [_stored_partition(states.slice(row, 1)) for row in range(states.num_rows)]
+
+
+def placed_keys(partitions: Sequence[StatePartition]) -> tuple[pa.Table, Ints]:
+    """The share partitions (KEYS) of state partitions, and the state partition of each."""
+    keys = pa.concat_tables([KEYS.empty_table(), *(partition.auditor.keys for partition in partitions)])
+    counts = [partition.auditor.keys.num_rows for partition in partitions]
+    return keys, np.repeat(np.array([partition.number for partition in partitions], np.int64), counts)
 
 
 def _stored_partition(row: pa.Table) -> StatePartition:
@@ -247,18 +262,27 @@ class LogPairs:
     def _state_logs(self) -> StateLogs:
         """The share partitions of the state log; read only where there is a log to compare them with."""
         partitions = self._topic.partitions()
-        keys = [KEYS.empty_table(), *(partition.auditor.keys for partition in partitions)]
-        counts = [partition.auditor.keys.num_rows for partition in partitions]
-        owner = np.repeat(np.array([partition.number for partition in partitions], np.int64), counts)
-        every = pa.concat_tables(keys)
-        columns = (every.column(name).to_pylist() for name in every.column_names)
+        keys, owner = placed_keys(partitions)
+        columns = (keys.column(name).to_pylist() for name in keys.column_names)
         return StateLogs(
             lives=self._topic.lives(),
             with_records=frozenset(SharePartitionKey(*key) for key in zip(*columns, strict=True)),
             known_from_ms={partition.number: partition.first_ms for partition in partitions if partition.is_whole},
             until_ms=self._known_until({partition.number: partition.newest_ms for partition in partitions}),
-            count=count_of_keys(every.slice(0, DECIDING), owner[:DECIDING]),
+            count=self._state_partition_count(keys, owner),
         )
+
+    def _state_partition_count(self, keys: pa.Table, owner: Ints) -> int | None:
+        """The number of state partitions: by the metadata log, else by the places of share partitions.
+
+        A topic that was created again has few at first; then those of an earlier incarnation decide.
+        """
+        count = None if self._metadata is None else self._metadata.partition_count(self._topic.topic_id)
+        count = count or count_of_keys(keys.slice(0, DECIDING), owner[:DECIDING])
+        if count is None and len(self._topic.topic_ids) > 1:
+            earlier_keys, earlier_owner = self._topic.earlier_places()
+            count = count_of_keys(earlier_keys.slice(0, DECIDING), earlier_owner[:DECIDING])
+        return count
 
     def _known_until(self, newest_ms: Mapping[int, int]) -> dict[int, int]:
         return known_until(

@@ -50,6 +50,21 @@ class TopicMetadata:
         creations = sorted(offset for offset in ids.values() if offset > deletion.offset)
         return [deletion, *(LogRecord(METADATA_TOPIC, 0, offset) for offset in creations[:1])]
 
+    def partition_count(self, topic_id: str) -> int | None:
+        """The number of partitions of a topic; None: the log knows none."""
+        return sum(1 for of_topic, _ in self.epochs if of_topic == topic_id) or None
+
+    def lacks(self, topic_partition: TopicPartition, time_ms: int, since_ms: int = BEGINNING) -> bool:
+        """Whether a partition never was in the metadata, up to 60 s behind a time.
+
+        Of topics that the log knows; of others, where what names the partition began at `since_ms`, behind the log's
+        beginning.
+        """
+        topic_id, latest_ms = topic_partition[0], time_ms + TOLERANCE_MS
+        is_covered = topic_id in self.topics or since_ms >= self.from_ms + TOLERANCE_MS
+        begins = [begin_ms for begin_ms, _ in self.epochs.get(topic_partition, ())]
+        return is_covered and latest_ms <= self.until_ms and min(begins, default=END) > latest_ms
+
     def epoch_at(self, topic_partition: TopicPartition, time_ms: int) -> int | None:
         """The largest leader epoch up to a time; None where the log does not show it."""
         epochs = self.epochs.get(topic_partition)
@@ -87,10 +102,7 @@ def unknown_topic_partitions(
     for key, partition_lives in lives.items():
         topic_partition = (key.topic_id, key.partition)
         for life in partition_lives:
-            latest_ms = life.first_ms + TOLERANCE_MS
-            begins = [begin_ms for begin_ms, _ in metadata.epochs.get(topic_partition, ())]
-            is_covered = key.topic_id in metadata.topics or life.period.from_ms >= metadata.from_ms + TOLERANCE_MS
-            if (begins and min(begins) <= latest_ms) or not is_covered or metadata.until_ms < latest_ms:
+            if not metadata.lacks(topic_partition, life.first_ms, life.period.from_ms):
                 continue
             record = LogRecord(STATE_TOPIC, life.state_partition, life.period.log_offset)
             difference = Difference(Field.KNOWN, 1, 0)

@@ -3,16 +3,18 @@
 from typing import Final
 
 from state_model.audit.table import RULES
+from tests.audit.rule_cases.assignment_cases import ASSIGNMENTS
 from tests.audit.rule_cases.cases import NOT_BREAKABLE, Table
 from tests.audit.rule_cases.delivery_cases import COUNTS, DELIVERY, OFFSETS, SNAPSHOTS
 from tests.audit.rule_cases.group_cases import LIVES, RECORDS
+from tests.audit.rule_cases.initialization_cases import INITIALIZATIONS
 from tests.audit.rule_cases.state_cases import BYTES, EPOCHS, SEQUENCE
 from tests.audit.rule_cases.world_cases import CONFIGURED, PLACES, TOPICS
 from tests.audit.script import Script
 from tests.audit.world import World
 
 OF_STATE_LOG: Final[tuple[Table[Script], ...]] = (BYTES, SEQUENCE, EPOCHS, OFFSETS, DELIVERY, SNAPSHOTS, COUNTS)
-BETWEEN: Final[tuple[Table[World], ...]] = (PLACES, CONFIGURED, TOPICS, LIVES, RECORDS)
+BETWEEN: Final[tuple[Table[World], ...]] = (PLACES, CONFIGURED, TOPICS, LIVES, RECORDS, ASSIGNMENTS, INITIALIZATIONS)
 HEAD: Final = """## Rule by rule
 
 Small logs for each rule of severity error or warning: mutations that break it, and near ones, the smallest changes that

@@ -1,6 +1,6 @@
 """Cases of the rules on `__consumer_offsets`, and between it and the state log."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from state_model.java import partition_for_group
@@ -221,6 +221,21 @@ def spread(*moved: str, count: int = 50, names: Sequence[str] = ()) -> World:
     return world
 
 
+def parted(record_type: int, value: Mapping[str, Any] | None, world: World | None = None) -> World:
+    """A record of a group in another partition than its others; the world given has another number of groups."""
+    world = world or spread()
+    place = next(place for place, entries in world.groups.items() if entries[0].group_id == MAIL)
+    world.groups.setdefault((place + 1) % 50, []).append(of_group(MAIL, record_type, value, at_s=END_S))
+    return world
+
+
+def few(*names: str) -> World:
+    """Too few groups to say how many partitions there are; each is in a partition of its own."""
+    world = World()
+    world.groups = {place: [of_group(name, EPOCH, epoch(2))] for place, name in enumerate(names, 3)}
+    return world
+
+
 def odd_key(record_type: int, value: bytes | None = b"\0\0") -> World:
     """A record of another type at the end."""
     return World().group_bytes(len(GROUPS) * 2, lambda key, old: (record_type.to_bytes(2, "big") + key[2:], value))
@@ -272,7 +287,7 @@ RECORDS: Final[Table[World]] = {
         {
             "initialized": lambda: operated(target("m", 0)),
             "none": lambda: operated(target("m")),
-            "compaction took the list": lambda: World().without_group(MAIL, LISTS).with_groups(
+            "compaction took the list": lambda: World().of_metadata(None).without_group(MAIL, LISTS).with_groups(
                 member("m"), target("m", 5), of_group(MAIL, LISTS, lists([0]))),
         },
     ),
@@ -296,7 +311,7 @@ RECORDS: Final[Table[World]] = {
         {
             "0": operated,
             "0, twice": lambda: operated(assigned("m", 2, 0)),
-            "0, without partitions": lambda: operated(assigned("m", 2)),
+            "0, without partitions": lambda: operated(target("m"), assigned("m", 2)),
         },
     ),
     "member_tombstones_out_of_order": (
@@ -323,6 +338,19 @@ RECORDS: Final[Table[World]] = {
             "none": spread,
             "none of 5 partitions": lambda: spread(count=5),
             "names of four-byte letters": lambda: spread(names=["😀", "🂡🂢"]),
+        },
+    ),
+    "group_in_many_partitions": (
+        {
+            "an epoch": lambda: parted(EPOCH, epoch(3)),
+            "a tombstone": lambda: parted(LISTS, None),
+            "an epoch, of an unknown number": lambda: parted(EPOCH, epoch(3), few(MAIL)),
+            "a list, of an unknown number": lambda: parted(LISTS, lists([0]), few(GROUPS[0], MAIL)),
+        },
+        {
+            "none": spread,
+            "of an unknown number": lambda: few(MAIL),
+            "two groups of an unknown number": lambda: few(GROUPS[0], MAIL),
         },
     ),
     "preview_record_type": (

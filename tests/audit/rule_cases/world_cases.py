@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from state_model.java import partition_for
-from state_model.metadata.schemas import PARTITION
 from tests.audit.rule_cases.cases import Table
 from tests.audit.world import GROUPS, World, created, lists, of_group, written
 from tests.logs.cluster_logs import OTHER_ID, metadata, partition
-from tests.logs.metadata_logs import topic, value_of
+from tests.logs.metadata_logs import topic
 from tests.logs.state_logs import ORDERS_ID, STATE_TOPIC, STATE_TOPIC_ID
 
 FOURTH = GROUPS[3]
@@ -298,7 +297,4 @@ def with_partition(number: int, topic_id: str = ORDERS_ID) -> World:
 
 def second() -> bytes:
     """The metadata record of partition 1 of the user topic."""
-    return value_of(PARTITION, {
-        "partition_id": 1, "topic_id": ORDERS_ID, "replicas": (1,), "isr": (1,), "removing_replicas": (),
-        "adding_replicas": (), "leader": 1, "leader_epoch": 0, "partition_epoch": 0, "leader_recovery_state": 0,
-    })  # fmt: skip
+    return partition(ORDERS_ID, number=1)

@@ -19,6 +19,7 @@ BEYOND_THE_JUDGE = {
     "window_over_locks",
     "log_of_other_cluster",
     "misplaced_group",
+    "group_in_many_partitions",
     "preview_record_type",
     "undecodable_group_record",
 }

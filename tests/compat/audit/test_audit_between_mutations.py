@@ -17,6 +17,7 @@ ELSEWHERE = {
     "more_updates_than_configured",
     "update_over_limit",
     "assigned_unevenly",
+    "partition_not_in_topic",
     "cold_snapshot_too_early",
     "state_topic_created_again",
 }

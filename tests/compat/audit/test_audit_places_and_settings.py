@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.audit.between_judge import Violation
+from tests.audit.judged_logs import Violation
 from tests.audit.places_judge import JUDGED as OF_PLACES
 from tests.audit.places_judge import judge_places, named
 from tests.audit.rule_cases.case_tables import BETWEEN

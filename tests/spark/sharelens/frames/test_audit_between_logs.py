@@ -45,11 +45,13 @@ def early(logs: Path) -> None:
     "damage",
     [
         (damages.beyond_epoch, damages.odd_group_records, damages.short_topic),
+        (damages.other_assignment, damages.parted_group, damages.state_created_again),
         *in_soak(
             (damages.forgotten, damages.unlisted),
             (damages.later_epoch, damages.skipped_epoch),
             (damages.cut_topic, damages.other_cluster),
             (damages.other_partition, damages.other_groups),
+            (damages.older_state,),
         ),
         (early,),
     ],

@@ -15,17 +15,22 @@ from state_model.audit.rule import Need
 from state_model.audit.table import RULES
 from tests.audit.cluster_damages import (
     DAMAGES,
+    NEW_STATE_ID,
     beyond_epoch,
     cut_topic,
     forgotten,
     later_epoch,
     odd_group_records,
+    older_state,
+    other_assignment,
+    parted_group,
     short_topic,
+    state_created_again,
 )
 from tests.datasets import dataset
 from tests.depths import in_soak
 from tests.lakes import content, differences
-from tests.logs.cluster_logs import END_MS, state, write_cluster, write_orders
+from tests.logs.cluster_logs import END_MS, GROUPS, state, write_cluster, write_orders
 from tests.logs.state_logs import START_MS, snapshot, write_state_partition
 from tests.once import made_once
 from tests.processes.in_process import TO_AUDIT, make_lake, recorded_lake
@@ -74,6 +79,36 @@ def damaged(damage):
 def test_a_lake_has_the_findings_of_its_log_directory(damage, capsys):
     logs, lake = damaged(damage)
     assert of_lake(lake) == of_logs(capsys, logs) != []
+
+
+def test_what_each_new_damage_is_found_as(capsys):
+    rules_by_damage = {
+        damage: {row[0] for row in of_logs(capsys, damaged(damage)[0])}
+        for damage in (other_assignment, parted_group, older_state, state_created_again)
+    }
+    assert rules_by_damage == {
+        other_assignment: {"assigned_beyond_target", "target_not_assigned", "partition_not_in_topic"},
+        parted_group: {"group_in_many_partitions", "misplaced_group"},
+        older_state: {"state_epoch_below_group"},
+        state_created_again: {"state_topic_created_again", "initialized_without_state"},
+    }
+
+
+def test_a_state_topic_that_was_created_again_explains_the_state_that_groups_lack(tmp_path, capsys):
+    """Without a metadata log share partitions of the old topic show how many state partitions there are."""
+    old, new = write_cluster(tmp_path / "old"), tmp_path / "new"
+    shutil.rmtree(old / "__cluster_metadata-0")
+    write_state_partition(new, [snapshot("late", state_epoch=2, at_ms=END_MS + 1)], topic_id=NEW_STATE_ID)
+    make_lake(tmp_path / "lake", old, stages=TO_AUDIT)
+    make_lake(tmp_path / "lake", new, stages=TO_AUDIT)
+    answers = [
+        answer(capsys, *words)["findings"]
+        for words in (("--log-dir", old, "--log-dir", new), ("--lake", tmp_path / "lake"))
+    ]
+    without_state = [row for row in answers[0] if row["rule"] == "initialized_without_state"]
+    assert {row["group_id"] for row in without_state} == set(GROUPS)
+    assert {row["cause_inferred"] for row in without_state} == {"state_topic_created_again"}
+    assert _compared(answers[1]) == _compared(answers[0])
 
 
 @pytest.mark.soak

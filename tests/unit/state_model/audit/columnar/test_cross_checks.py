@@ -97,6 +97,40 @@ def test_an_initialized_partition_without_state_is_an_error(state):
     assert len(row["records"]) <= 2, "of the state log the last life alone"
 
 
+def begun(group_epoch, *, is_seen=True):
+    """A partition whose initialization begins at a group epoch; `is_seen`: the empty list before it is there."""
+    before = [(1, initialized())] if is_seen else []
+    return *before, (1, epoch(group_epoch)), (1, initialized(initializing=[0])), (2, initialized(0))
+
+
+@pytest.mark.parametrize(
+    ("entries", "state_epoch", "expected"),
+    [
+        (begun(5), 4, ">= 5"),
+        (begun(2, is_seen=False), 1, ">= 2"),  # the group has just got its first member
+        (begun(5), 5, None),
+        (begun(5, is_seen=False), 4, None),  # compaction may have taken an earlier list
+        ((*begun(5)[:3], (2, epoch(6)), (2, initialized(initializing=[0])), (3, initialized(0))), 5, None),
+        ((*begun(5)[:3], (2, initialized())), 4, None),  # it failed
+    ],
+)
+def test_a_state_epoch_is_that_of_the_initialization_or_a_later_one(entries, state_epoch, expected):
+    rows = [
+        row
+        for row in findings(state_log(created(1, state_epoch)), groups_log(*entries))
+        if row["rule"] == "state_epoch_below_group"
+    ]
+    assert [(row["expected"], row["seen"]) for row in rows] == ([(expected, str(state_epoch))] if expected else [])
+
+
+def test_a_reset_that_never_came_leaves_an_older_state_epoch():
+    again = ((5, epoch(3)), (5, initialized(0, initializing=[0])), (6, initialized(0)))
+    rows = findings(state_log(created(1)), groups_log(*begun(2), *again))
+    assert [(row["rule"], row["first_seen_ms"]) for row in rows] == [("state_epoch_below_group", 6 * MINUTE)]
+    reset = ("snapshot", 5, 3, 1, 0)
+    assert rules(state_log(created(1), reset), groups_log(*begun(2), *again)) == []
+
+
 def test_a_state_that_is_missing_for_less_than_a_minute_is_none():
     assert rules(state_log(created(3)), groups_log(*USUAL)) == []
     assert rules(state_log(created(1), deleted(5), created(6)), groups_log(*USUAL)) == []

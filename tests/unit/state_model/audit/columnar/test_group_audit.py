@@ -9,6 +9,8 @@ from sharelens.broker.coordinators.assignor import assign
 from sharelens.evidence.schemas import GROUP_RECORD, ODD_GROUP_RECORD
 from state_model.audit.columnar.group_audit import audit_groups
 from state_model.audit.columnar.proofs import Proofs
+from state_model.audit.columnar.topic_metadata import TopicMetadata
+from state_model.audit.periods import BEGINNING, END, Period
 from state_model.audit.table import RULES
 from state_model.java import partition_for_group
 from tests.logs.group_logs import (
@@ -29,11 +31,20 @@ from tests.logs.group_logs import (
 
 SEVERITIES = {rule.id: rule.severity for rule in RULES if rule.severity}
 FIRST = (initialized(0, 1), *CREATED)
+ENDED_STREAMS = (17, None, None)
+"""The end of a streams group."""
 
 
-def findings(records, odd=(), *, count=None):
+def of_state(state):
+    """The current assignment of the member in a state."""
+    kind, member, value = assigned("m", 2, 0, 1)
+    return kind, member, {**value, "state": state}
+
+
+def findings(records, odd=(), *, count=None, metadata=None):
     proofs = Proofs()
-    audit_groups(records, pa.Table.from_pylist(list(odd), ODD_GROUP_RECORD), frozenset({0}), proofs, count=count)
+    odd_records = pa.Table.from_pylist(list(odd), ODD_GROUP_RECORD)
+    audit_groups(records, odd_records, frozenset({0}), proofs, count=count, metadata=metadata)
     return proofs.findings(SEVERITIES).to_pylist()
 
 
@@ -54,9 +65,15 @@ def rules(*entries):
         ((*FIRST, target("m", 2)), "assigned_without_state"),
         ((*FIRST, initialized(0), target("m", 0, 1)), "assigned_without_state"),
         ((*FIRST, initialized(0, initializing=[1]), target("m", 1)), "assigned_without_state"),
-        ((*FIRST, (14, "m", {"memberEpoch": 2, "state": 1})), "member_state"),
-        ((*FIRST, (14, "m", {"memberEpoch": 2, "state": 2})), "member_state"),
-        ((*FIRST, (14, "m", {"memberEpoch": 2, "state": 127})), "member_state"),
+        ((*FIRST, of_state(1)), "member_state"),
+        ((*FIRST, of_state(2)), "member_state"),
+        ((*FIRST, of_state(127)), "member_state"),
+        ((*FIRST, assigned("m", 2, 0, 1, 7)), "assigned_beyond_target"),
+        ((*FIRST, target("m", 0), assigned("m", 2, 0, 1)), "assigned_beyond_target"),
+        ((FIRST[2], FIRST[3], FIRST[4], assigned("m", 2, 7)), "assigned_beyond_target"),  # no list of partitions
+        ((*FIRST, assigned("m", 2, 1)), "target_not_assigned"),
+        ((*FIRST, assigned("m", 2)), "target_not_assigned"),
+        ((*FIRST, initialized(0, initializing=[1]), target("m", 0), assigned("m", 2)), "target_not_assigned"),
         ((*FIRST, epoch(3), joined("n"), assigned("n", 2), (10, "n", None)), "member_tombstones_out_of_order"),
         ((*FIRST, epoch(3), joined("n"), target("n", 0), (10, "n", None)), "member_tombstones_out_of_order"),
         ((*FIRST, epoch(3), joined("n"), (11, None, None)), "member_tombstones_out_of_order"),
@@ -78,7 +95,11 @@ def test_a_broken_rule_is_a_finding(entries, rule):
         (*FIRST, target("m", 0)),
         (*FIRST, initialized(0), target("m", 0)),
         (target("m", 5),),  # compaction took the list of partitions
-        (*FIRST, (14, "m", {"memberEpoch": 2, "state": 0})),
+        (*FIRST, of_state(0)),
+        (*FIRST, assigned("m", 1, 7)),  # of another epoch than the target
+        (*FIRST, subscribed("m", "mail"), assigned("m", 2)),
+        (*FIRST, initialized(), assigned("m", 2)),  # the topic is gone
+        (*FIRST[2:], assigned("m", 2)),  # compaction took subscription and list of partitions
         (*FIRST, *LEAVE_ENTRIES),
         (*FIRST, *LEAVE_ENTRIES, *DELETED),
         (joined("m"), (10, "m", None)),  # compaction took the assignment with its tombstone
@@ -170,6 +191,40 @@ def test_a_group_belongs_to_the_partition_of_its_hash():
     (row,) = findings(pa.Table.from_pylist(logs, GROUP_RECORD))
     assert (row["rule"], row["group_id"]) == ("misplaced_group", "mail")
     assert findings(pa.Table.from_pylist(logs, GROUP_RECORD), count=50) == [row]
+
+
+@pytest.mark.parametrize(
+    ("of_first", "of_second"),
+    [((epoch(1), epoch(2)), (initialized(0),)), ((epoch(1),), ((11, None, None),)), ((ENDED_STREAMS,), (epoch(1),))],
+)
+def test_a_group_in_two_partitions_is_one_finding_whatever_their_number(of_first, of_second):
+    first, second = (group_log(*entries).to_pylist() for entries in (of_first, of_second))
+    rows = [row | {"partition": 7} for row in first] + [row | {"partition": 3, "timestamp_ms": 999} for row in second]
+    (row,) = findings(pa.Table.from_pylist(rows, GROUP_RECORD))
+    assert (row["rule"], row["group_id"], row["field"]) == ("group_in_many_partitions", "g", "group_partitions")
+    assert (row["expected"], row["seen"], row["first_seen_ms"], row["count"]) == ("1", "2", 999, 1)
+    assert row["records"] == [{"topic": "__consumer_offsets", "partition": at, "offset": 0} for at in (3, 7)]
+
+
+@pytest.mark.parametrize("entry", [target("m", 0, 1), (14, "m", assigned("m", 1, 0, 1)[2]), initialized(0, 1)])
+@pytest.mark.parametrize(
+    ("created_ms", "until_ms", "is_named"),
+    [
+        (None, 60_100, True),
+        (None, 60_099, False),  # it may be created yet
+        (60_101, 99_999, True),
+        (60_100, 99_999, False),
+    ],
+)
+def test_groups_name_partitions_that_topics_have(entry, created_ms, until_ms, is_named):
+    epochs = {("T", 0): [(0, 0)]} | ({} if created_ms is None else {("T", 1): [(created_ms, 0)]})
+    metadata = TopicMetadata(BEGINNING, until_ms, topics={"T": Period(BEGINNING, END)}, epochs=epochs)
+    rows = findings(group_log(entry), metadata=metadata)
+    assert [(row["rule"], row["topic_id"], row["partition"]) for row in rows] == (
+        [("partition_not_in_topic", "T", 1)] if is_named else []
+    )
+    of_others = TopicMetadata(BEGINNING, until_ms, topics={"S": Period(BEGINNING, END)})
+    assert findings(group_log(entry), metadata=of_others) == []
 
 
 def test_records_of_preview_builds_and_undecodable_ones_are_findings():
