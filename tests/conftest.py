@@ -26,7 +26,7 @@ THREADS_OF_LIBRARIES = ("TOKIO_WORKER_THREADS", "OMP_NUM_THREADS")
 MARKED_FILE = "\npytestmark = pytest.mark.{}\n"
 DESELECTED_FILES = ("slow", "components")
 """Marks of whole files that runs leave out."""
-WAITING = ("broker", "dags")  # folders whose tests wait for processes and locks longer than they compute
+WAITING = ("broker", "dags", "docs")  # folders whose tests wait for processes and locks longer than they compute
 FILES_OF_PART = pytest.StashKey[frozenset[Path]]()
 
 depths.load_profile()

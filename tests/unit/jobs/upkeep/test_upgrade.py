@@ -293,7 +293,7 @@ def test_a_lake_from_before_publications_had_contents_runs_on_and_an_upgrade_sho
     logs, lake = tmp_path / "logs", tmp_path / "lake"
     write_log_directory(logs, SMALL)
     with monkeypatch.context() as older:
-        older.setattr(publish, "_contents", lambda lake, versions: None)
+        older.setattr(publish, "_contents", lambda lake, names: None)
         make_lake(lake, logs)
     reshape(lake, scan.PUBLICATION, without(scan.PUBLICATION, "contents"), SCHEMA_VERSION)
     assert scan.contents_of(scan.open_lake(lake).publication) == {}
