@@ -65,7 +65,7 @@ class LogDirectories:
 
     @cached_property
     def partitions(self) -> dict[TopicPartition, LogPartition]:
-        """They by topic id and partition; of topics without ids one stands for all."""
+        """They by topic id and partition."""
         return {(part.topic_id, part.partition): part for part in self.united}
 
     def unreadable_covers(self) -> list[StatePartitionCover]:
@@ -94,12 +94,9 @@ class LogDirectories:
         log_ends = {(log.partition.topic_id, log.number): log.log_end for log in self.logs}
 
         def end_of(partition: LogPartition) -> LogEnd:
-            of_state_log = (
-                log_ends.get((partition.topic_id, partition.partition)) if partition.topic == STATE_TOPIC else None
-            )
-            return of_state_log or log_end(partition)
+            return log_ends.get((partition.topic_id, partition.partition)) or log_end(partition)
 
-        return read_until(self.directories, self.united, end_of, time.time_ns() // 1_000_000)
+        return read_until(self.directories, list(self.partitions.values()), end_of, time.time_ns() // 1_000_000)
 
     def problem_counts(self) -> list[tuple[str, int]]:
         """How often each reason code of a problem came up in the state logs, by reason."""

@@ -6,13 +6,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from sharelens.source.request import Source
-from sharelens.tables.opening import open_evidence
-from tests.audit.random_worlds import DAMAGED, OPERATIONS, damaged_world, legal_world
+from tests.audit.random_worlds import DAMAGED, OPERATIONS, damaged_world
 from tests.audit.roads import over_lake, over_logs, without_topics
 from tests.audit.world import World
 from tests.depths import examples
-from tests.processes.in_process import make_lake
 
 pytestmark = pytest.mark.slow
 
@@ -28,18 +25,6 @@ def test_a_healthy_cluster():
     of_logs, of_lake = both_roads(World())
     assert of_lake == of_logs
     assert not [row for row in of_logs.findings if row["severity"] != "info"]
-
-
-def test_a_copy_without_topic_ids_and_its_lake_were_read_until_the_same_moment(tmp_path):
-    """The metadata log says it; without ids partition 0 of each topic has the same key."""
-    logs = legal_world([]).write(tmp_path)
-    make_lake(tmp_path / "lake", logs)
-    times = []
-    for source in (Source(log_dirs=(str(logs),)), Source(lake=str(tmp_path / "lake"))):
-        with open_evidence(source) as evidence:
-            times.append(evidence.read_until_ms())
-    assert times[0] is not None
-    assert times[0] == times[1]
 
 
 @pytest.mark.soak
