@@ -126,7 +126,7 @@ def cut_files(lake: Lake, run: int, cluster_id: str, version: str) -> list[DataF
 
 
 def _contents(lake: Lake, names: Iterable[str]) -> list[dict[str, Any]]:
-    """The content of each table, also of versions that were published: a table that was made anew has them again."""
+    """The content of the newest version of each table; a table that was created again has version numbers again."""
     return [lake.snapshot(name).content for name in sorted(names)]
 
 

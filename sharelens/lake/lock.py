@@ -22,7 +22,7 @@ NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class LakeLock:
-    """The held lock; `note_jvm` records the JVM that the next writer ends if this one is killed.
+    """The lock of a writer; `note_jvm` records the JVM that the next writer ends if this one is killed.
 
     `changed_hands`: another process, or another `Lake` of this one, had the lock since this `Lake` released it, or an
     error ended that.

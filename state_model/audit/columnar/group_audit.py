@@ -40,7 +40,7 @@ NOT_IN_TOPIC, MISPLACED, IN_MANY_PARTITIONS, PREVIEW, UNDECODABLE = 724, 750, 75
 FIRST_EPOCH: Final = 2
 """The epoch of a share group with its first member since Kafka 4.3; before it was 1."""
 EpochPeriod = tuple[int, Period]
-"""A group epoch and when it held."""
+"""A group epoch and its period."""
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from sharelens.broker.handlers.rights.guards import (
     each,
     followed_by,
     group,
+    name_of_id,
     refusal,
     refused,
     require_any,
@@ -218,9 +219,7 @@ def _visible_offsets(call: Call, answer: Answer) -> Answer:
 
     def is_visible(topic: Answer) -> bool:
         name = topic.get("name", topic.get("topic_name"))
-        if name is None:
-            by_id = call.broker.catalog.by_id(topic["topic_id"])
-            name = None if by_id is None else by_id.name
+        name = name_of_id(call, topic["topic_id"]) if name is None else name
         return name is not None and call.rights.topic(DESCRIBE, name)
 
     return {**answer, "topics": [topic for topic in answer.get("topics", ()) if is_visible(topic)]}

@@ -216,6 +216,12 @@ def named(list_name: str, operation: Operation, resource_type: ResourceType, **f
     )
 
 
+def name_of_id(call: Call, topic_id: str) -> str | None:
+    """The name of the topic with an id; None for an unknown one."""
+    topic = call.broker.catalog.by_id(topic_id)
+    return None if topic is None else topic.name
+
+
 def topic_name(call: Call, topic: Any) -> str | None:
     """The name of a requested topic, which has its name or its id; None for an unknown id.
 
@@ -223,8 +229,7 @@ def topic_name(call: Call, topic: Any) -> str | None:
     """
     topic_id = topic_id_text(getattr(topic, "topic_id", None))
     if topic_id is not None:
-        by_id = call.broker.catalog.by_id(topic_id)
-        return None if by_id is None else by_id.name
+        return name_of_id(call, topic_id)
     names = (getattr(topic, field, None) for field in ("name", "topic", "topic_name"))
     return next((name for name in names if name is not None), None)
 

@@ -1,4 +1,4 @@
-"""A refusal names the partitions that were asked for, also where request and response call them by other names."""
+"""A refusal names the requested partitions, also where request and response call them by other names."""
 
 from types import SimpleNamespace
 
