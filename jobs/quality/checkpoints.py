@@ -17,7 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.errors import JobError
-from jobs.quality.rule import BLOCKING, NOT_NULL, Rule, suite_name
+from jobs.quality.met import NOTHING, observed_if_met
+from jobs.quality.rule import BLOCKING, Rule, suite_name
 
 SHOWN = 5
 """Unexpected values that a result names."""
@@ -55,16 +56,18 @@ class Judge:
     def judge(self, view: str, rules: Sequence[Rule], frames: Iterable[pa.Table]) -> list[Verdict]:
         """Verdicts on rules of one table and view over all frames; without a frame nothing breaks a rule.
 
-        No suite is made where there is no frame: each costs a tenth of a second and more, rows or not. A rule against
-        nulls that Arrow's count of nulls shows to be met is left out of the suite, unless data docs show it.
+        No suite is made where there is no frame: each costs a tenth of a second and more, rows or not. A rule that
+        Arrow shows to be met (`jobs.quality.met`) is left out of the suite, unless data docs show it.
         """
         validate = None
         in_suite: list[Rule] = []
         verdicts = {rule.name: Verdict(rule=rule, success=True, observed=NO_ROWS) for rule in rules}
         for frame in frames if rules else ():
-            judged = [rule for rule in rules if self._data_docs is not None or not _has_no_null(rule, frame)]
-            for name in verdicts.keys() - {rule.name for rule in judged}:
-                _add_met(verdicts[name], frame)
+            observed = {} if self._data_docs is not None else {r.name: observed_if_met(r, frame) for r in rules}
+            judged = [rule for rule in rules if observed.get(rule.name) is None]
+            for name, text in observed.items():
+                if text is not None and verdicts[name].success:
+                    verdicts[name].observed = text
             if judged and (validate is None or judged != in_suite):
                 validate, in_suite = self._validation(view, judged), judged
             if judged and validate is not None:
@@ -145,17 +148,6 @@ def _pandas(frame: pa.Table) -> Any:
     return pd.DataFrame({name: pd.arrays.ArrowExtensionArray(frame.column(name)) for name in frame.column_names})
 
 
-def _has_no_null(rule: Rule, frame: pa.Table) -> bool:
-    """Whether a rule against nulls is met by a frame, which a count that Arrow keeps tells at once."""
-    return rule.expectation == NOT_NULL and frame.column(rule.column).null_count == 0
-
-
-def _add_met(verdict: Verdict, frame: pa.Table) -> None:
-    """Adds a frame without a null to the verdict of a rule against nulls."""
-    if verdict.success:
-        verdict.observed = f"0 of {frame.num_rows} unexpected"
-
-
 def _add(verdict: Verdict, result: Any) -> None:
     """Adds the result of one frame to a verdict: counts add up, the first failure is described."""
     figures = result.result
@@ -182,4 +174,4 @@ def _observed(figures: Any) -> str:
         judged = figures["element_count"] - figures.get("missing_count", 0)
         return f"{figures['unexpected_count']} of {judged} unexpected{shown}"[:LONGEST]
     value = figures.get("observed_value")
-    return ("nothing" if value is None else str(value))[:LONGEST]
+    return (NOTHING if value is None else str(value))[:LONGEST]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.quality.rule import BLOCKING, EVIDENCE, WARNING, Rule
+from jobs.quality.rule import BLOCKING, EVIDENCE, MAX_BETWEEN, WARNING, Rule
 from jobs.quality.slices import Scope
 from sharelens.evidence.conditions import all_of
 from sharelens.evidence.schemas import DECODED_FROM
@@ -48,7 +48,7 @@ def rules_of(table: str) -> Iterator[Rule]:
             name=name,
             kind=EVIDENCE,
             level=level,
-            expectation="ExpectColumnMaxToBeBetween",
+            expectation=MAX_BETWEEN,
             arguments={"column": fact, "min_value": 0, "max_value": 0},
             meaning=meaning,
             about_facts=True,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pyarrow.compute as pc
 
-from jobs.quality.rule import BLOCKING, REFERENCES, Reference, Rule
+from jobs.quality.rule import BLOCKING, MAX_BETWEEN, REFERENCES, Reference, Rule
 from sharelens.lake.tables import TABLES
 
 EXTENT, RECORD, SHARE_RECORD = "bronze.ingest_extent", "bronze.log_record", "silver.share_record"
@@ -101,7 +101,7 @@ def rules_of(table: str) -> Iterator[Rule]:
             name=f"is_in_{reference.parent.replace('.', '_')}",
             kind=REFERENCES,
             level=BLOCKING,
-            expectation="ExpectColumnMaxToBeBetween",
+            expectation=MAX_BETWEEN,
             arguments={"column": fact_of(reference), "min_value": 0, "max_value": 0},
             meaning=_meaning(reference),
             about_facts=True,

@@ -7,8 +7,11 @@ from typing import Any
 import pyarrow.compute as pc
 
 BLOCKING, WARNING = "blocking", "warning"
-NOT_NULL = "ExpectColumnValuesToNotBeNull"
-"""The expectation against nulls, which about half of all rules are."""
+NOT_NULL, BETWEEN = "ExpectColumnValuesToNotBeNull", "ExpectColumnValuesToBeBetween"
+IN_SET, CONTAIN_SET = "ExpectColumnValuesToBeInSet", "ExpectColumnDistinctValuesToContainSet"
+UNIQUE, MAX_BETWEEN = "ExpectColumnValuesToBeUnique", "ExpectColumnMaxToBeBetween"
+NOT_BELOW = "ExpectColumnPairValuesAToBeGreaterThanB"
+"""The classes of Great Expectations that rules are."""
 LEVELS = (BLOCKING, WARNING)
 SHAPE, NULLABILITY, KEYS, RANGES = "shape", "nullability", "keys", "ranges"
 REFERENCES, STAGE, FRESHNESS, VOLUME, AUDIT = "references", "stage", "freshness", "volume", "audit"
