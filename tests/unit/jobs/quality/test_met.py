@@ -81,6 +81,6 @@ def test_a_good_frame_needs_no_library() -> None:
 
 def test_a_rule_of_another_class_or_meaning_is_the_librarys() -> None:
     frame = pa.Table.from_pylist([{"low": 1, "high": 2}], schema=SCHEMA)
-    other = replace(RULES[0], expectation="ExpectColumnMinToBeBetween")
+    of_minima = replace(RULES[0], expectation="ExpectColumnMinToBeBetween")
     above = replace(RULES[-1], arguments={**RULES[-1].arguments, "or_equal": False})
-    assert [observed_if_met(rule, frame) for rule in (RULES[-1], other, above)] == ["0 of 1 unexpected", None, None]
+    assert [observed_if_met(rule, frame) for rule in (RULES[-1], of_minima, above)] == ["0 of 1 unexpected", None, None]
