@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.errors import JobError
-from jobs.quality.met import NOTHING, observed_if_met
+from jobs.quality.met import NO_VALUE, observed_if_met
 from jobs.quality.rule import BLOCKING, Rule, suite_name
 
 SHOWN = 5
@@ -174,4 +174,4 @@ def _observed(figures: Any) -> str:
         judged = figures["element_count"] - figures.get("missing_count", 0)
         return f"{figures['unexpected_count']} of {judged} unexpected{shown}"[:LONGEST]
     value = figures.get("observed_value")
-    return (NOTHING if value is None else str(value))[:LONGEST]
+    return (NO_VALUE if value is None else str(value))[:LONGEST]

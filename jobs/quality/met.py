@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from jobs.quality.rule import BETWEEN, CONTAIN_SET, IN_SET, MAX_BETWEEN, NOT_BELOW, NOT_NULL, UNIQUE, Rule
 
-NOTHING = "nothing"
+NO_VALUE = "nothing"
 """What an expectation observed that names no value."""
 
 
@@ -44,7 +44,7 @@ def _in_set(arguments: Mapping[str, Any], frame: pa.Table) -> str | None:
 
 def _contains_set(arguments: Mapping[str, Any], frame: pa.Table) -> str | None:
     column = frame.column(arguments["column"])
-    return NOTHING if _all(pc.is_in(_set(arguments, column), column.combine_chunks())) else None
+    return NO_VALUE if _all(pc.is_in(_set(arguments, column), column.combine_chunks())) else None
 
 
 def _set(arguments: Mapping[str, Any], column: pa.ChunkedArray) -> pa.Array:
