@@ -36,15 +36,29 @@ class ColdRounds:
     is_known: bool
 
 
-PHASES = 8
+MOST_STEPS = 1 << 22
+"""Steps of all replays together, about a second of them; a replay steps through the operations and the rounds."""
+FEWEST, MOST = 8, 512
 """Beginnings of the rounds that are tried where no round shows."""
 
 
-def other_rounds(rounds: ColdRounds, first_ms: int, interval_ms: int) -> list[ColdRounds]:
-    """Rounds that begin at some moments of the first interval, for a log in which none shows; else none."""
-    if len(rounds.times_ms):
+def other_rounds(rounds: ColdRounds, times_ms: Ints, share_partitions: int, interval_ms: int) -> list[ColdRounds]:
+    """Rounds for a log in which none shows, with all beginnings that can make a difference; else none.
+
+    A round acts alike at all moments between two operations, so what matters is where in an interval operations lie.
+    Of a long log some of these beginnings are tried.
+
+    Args:
+        times_ms: those of the operations, in any order.
+    """
+    if len(rounds.times_ms) or not len(times_ms):
         return []
-    begins = first_ms + np.arange(PHASES) * (interval_ms // PHASES)
+    first_ms = int(times_ms.min())
+    begins = first_ms + np.unique((np.concatenate([times_ms, times_ms + 1]) - first_ms) % interval_ms)
+    steps = len(times_ms) + (rounds.last_ms - first_ms) // interval_ms * share_partitions
+    count = min(MOST, max(FEWEST, MOST_STEPS // max(1, steps)))
+    if len(begins) > count:
+        begins = begins[np.linspace(0, len(begins) - 1, count).astype(np.int64)]
     times = (np.arange(begin, rounds.last_ms + 1, interval_ms) for begin in begins.tolist())
     return [ColdRounds(times_ms=round_times, last_ms=rounds.last_ms, is_known=False) for round_times in times]
 

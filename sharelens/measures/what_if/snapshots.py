@@ -68,10 +68,9 @@ def snapshot_rows(appends: pa.Table, rounds: ColdRounds, limit: int, interval_ms
     tried += [] if created.all() else [replayed(rounds, full, limit)]
     may_miss_rounds = not rounds.is_known and any((candidate[:, OLDEST_MS] >= interval_ms).any() for candidate in tried)
     if may_miss_rounds:
-        first_ms = int(appends.column("time_ms").to_numpy().min())
-        possible_rounds = [
-            candidate for candidate in other_rounds(rounds, first_ms, interval_ms) if not differs(candidate)
-        ]
+        times_ms = appends.column("time_ms").to_numpy()
+        candidates = other_rounds(rounds, times_ms, places.num_rows, interval_ms)
+        possible_rounds = [candidate for candidate in candidates if not differs(candidate)]
         tried += [replayed(candidate, none, limit) for candidate in possible_rounds]
     low, high = np.min(tried, axis=0), np.max(tried, axis=0)
     is_doubtful = differs(rounds) or is_blind.any() or may_miss_rounds

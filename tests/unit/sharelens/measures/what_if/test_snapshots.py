@@ -1,10 +1,11 @@
 """Another snapshot interval, over small histories."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from sharelens.measures.what_if.appends import appends, of_state_partitions
-from sharelens.measures.what_if.cold_rounds import READ, cold_rounds
+from sharelens.measures.what_if.cold_rounds import READ, ColdRounds, cold_rounds
 from sharelens.measures.what_if.schema import WHAT_IF
 from sharelens.measures.what_if.snapshot_kernel import FIGURES
 from sharelens.measures.what_if.snapshots import limit_in_force, snapshot_rows
@@ -123,7 +124,26 @@ def test_where_no_round_shows_the_job_may_or_may_not_have_written_snapshots():
     answer = what_if(log, 500, step_ms=90_000)
     assert answer[0, "cold_snapshots"] == (0, 0, 1, "inferred")
     assert answer[0, "records"] == (6, 6, 7, "inferred")
+    assert answer[0, "records_to_replay"] == (3, 2, 6, "inferred")
     assert what_if(log, 2, step_ms=90_000)[0, "cold_snapshots"] == (0, 0, 0, "exact")
+
+
+@pytest.mark.parametrize("step_ms", [7_000, 20_000, 61_000])
+@pytest.mark.parametrize("begin_ms", range(1, INTERVAL_MS, 22_441))
+def test_the_bounds_hold_the_truth_of_each_beginning_of_the_rounds(step_ms, begin_ms):
+    def values(number):
+        is_snapshot = number % 3 == 0
+        return snapshot(done(0, number), epoch=number // 3) if is_snapshot else update(done(number, number))
+
+    log = [(0, values(number)) for number in range(40)]
+    (rows,) = appended(records_of(log, step_ms))
+    last_ms = 39 * step_ms
+    hidden = ColdRounds(times_ms=np.arange(begin_ms, last_ms + 1, INTERVAL_MS), last_ms=last_ms, is_known=True)
+    true_rows = snapshot_rows(rows, hidden, 500, INTERVAL_MS).to_pylist()
+    answer = what_if(log, 500, step_ms)
+    for row in true_rows:
+        _, at_least, at_most, _ = answer[0, row["figure"]]
+        assert at_least <= row["at_least"] == row["at_most"] <= at_most
 
 
 def test_a_history_without_its_beginning_has_bounds_and_one_with_a_gap_no_figures():
