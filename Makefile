@@ -62,15 +62,16 @@ IN_MEMORY = if [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'NR == 2 {print $$
 	  export TMPDIR=$$(mktemp -d /dev/shm/tests.XXXXXX); trap 'rm -rf "$$TMPDIR"' EXIT; \
 	fi
 
-# Tests with Spark share one session, so they are one process. Those that wait for brokers are many at once; all of
-# these run beside the others, which compute, and are printed after them. They share lakes in the folder of the run.
+# Tests with Spark share one session, so they are one process. Those that wait for brokers and for the commands of pages
+# are many at once; all of these run beside the others, which compute, and are printed after them. They share lakes in
+# the folder of the run.
 define run_tests
 @$(IN_MEMORY); \
 	logs=$$(mktemp -d); failed=0; export SHARELENS_TEST_RUN_FOLDER=$$(mktemp -d); \
 	$(PYTEST) tests/spark -m "spark and $(1)" >"$$logs/spark" 2>&1 & spark=$$!; \
-	$(PYTEST) tests/broker -m "$(1)" $(call workers,$(WAITING)) >"$$logs/waiting" 2>&1 & waiting=$$!; \
+	$(PYTEST) tests/broker tests/docs -m "$(1)" $(call workers,$(WAITING)) >"$$logs/waiting" 2>&1 & waiting=$$!; \
 	trap 'kill $$spark $$waiting' INT TERM; \
-	$(PYTEST) -m "not spark and not broker and $(1)" --ignore $(HOUSE_RULES) $(call workers,$(PARALLEL)) || failed=$$?; \
+	$(PYTEST) -m "not spark and not broker and $(1)" --ignore $(HOUSE_RULES) --ignore tests/docs $(call workers,$(PARALLEL)) || failed=$$?; \
 	wait $$waiting || failed=$$?; wait $$spark || failed=$$?; \
 	cat "$$logs"/*; rm -rf "$$logs" "$$SHARELENS_TEST_RUN_FOLDER"; exit $$failed
 endef

@@ -14,14 +14,14 @@ from hypothesis import HealthCheck, Phase, settings
 
 DEPTH_VARIABLE, SAME_VARIABLE = "SHARELENS_HYPOTHESIS", "SHARELENS_SAME_EXAMPLES"
 EXAMPLES = {
-    "function": {"quick": 5, "default": 20, "thorough": 2000},
-    "table": {"quick": 12, "default": 12, "thorough": 500},
-    "cluster": {"quick": 5, "default": 30, "thorough": 1500},
-    "broker": {"quick": 5, "default": 12, "thorough": 400},
-    "page": {"quick": 3, "default": 4, "thorough": 300},
-    "simulation": {"quick": 5, "default": 5, "thorough": 100},
-    "lake": {"quick": 3, "default": 3, "thorough": 200},
-    "lake and log": {"quick": 3, "default": 3, "thorough": 100},
+    "function": {"quick": 5, "default": 15, "thorough": 2000},
+    "table": {"quick": 8, "default": 8, "thorough": 500},
+    "cluster": {"quick": 5, "default": 20, "thorough": 1500},
+    "broker": {"quick": 5, "default": 8, "thorough": 400},
+    "page": {"quick": 3, "default": 3, "thorough": 300},
+    "simulation": {"quick": 3, "default": 3, "thorough": 100},
+    "lake": {"quick": 2, "default": 2, "thorough": 200},
+    "lake and log": {"quick": 2, "default": 2, "thorough": 100},
 }
 """Cost of an example -> depth -> number of examples. `cluster`: an example audits small logs. `broker`: it restarts a
 broker. `page`: it asks a question on the command line and for pages. `lake`: it runs the pipeline once or more."""

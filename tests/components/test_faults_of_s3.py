@@ -74,6 +74,7 @@ def test_the_right_to_read_alone_answers_questions_and_refuses_runs(s3: S3Server
         make_lake(lake_of_basic, logs())
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "fault",
     [
@@ -93,6 +94,7 @@ def test_a_store_that_fails_now_and_then_has_the_same_lake(fault: Fault, s3: S3S
     assert not differences(content(bucket), content(recorded_lake("basic")))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("fault", "words"),
     [

@@ -43,6 +43,7 @@ def assert_same(left_lake: str | Path, right: str | Path) -> None:
     assert not lines, "\n".join(lines)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("scenario", kinds_first(("dlq", "streams")))
 def test_the_lake_of_a_recorded_log_is_that_on_a_path_table_by_table(scenario: str, bucket: str) -> None:
     make_lake(bucket, dataset(scenario) / "logs")
@@ -117,6 +118,7 @@ def test_a_report_of_a_lake_in_a_bucket_is_written(lake_of_basic: str, tmp_path:
     assert (tmp_path / "report.html").stat().st_size > 10_000
 
 
+@pytest.mark.soak
 def test_a_run_on_spark_is_the_same_and_shows_no_secret(s3: S3Server, bucket: str, tmp_path: Path) -> None:
     """The logs lie in a bucket, too.
 

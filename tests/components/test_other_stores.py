@@ -115,6 +115,7 @@ def test_of_three_writers_that_race_each_commits_all_and_none_is_lost(store: Sto
     assert sorted(runs) == [100 * writer + number + 1 for writer in range(3) for number in range(COMMITS_EACH)]
 
 
+@pytest.mark.soak
 def test_a_stopped_run_in_azure_that_goes_on_after_a_takeover_publishes_nothing(
     azure: StoreServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +151,7 @@ def test_a_store_that_knows_if_none_match_alone_is_refused_and_left_as_it_was(an
     assert Lake(lake).storage.names() == []
 
 
+@pytest.mark.soak
 def test_a_lake_on_another_s3_server_is_that_on_a_path_table_by_table(
     another_s3: StoreServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ def test_an_old_lake_becomes_what_this_version_would_have_written(name: str, buc
     assert sorted(Lake(bucket).storage.names()) == [".lease", "bronze", "gold", "silver"]
 
 
+@pytest.mark.soak
 def test_an_upgrade_that_was_killed_is_finished_by_the_next_one(
     bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -151,8 +151,8 @@ def test_commands_run_the_code_of_the_copy(tree: Path) -> None:
     assert run("sharelens --version", tree).stderr == "the copy\n"
 
 
+@pytest.mark.soak
 @pytest.mark.slow
-@pytest.mark.one_in(len(EXAMPLES))
 @pytest.mark.parametrize("page", EXAMPLES)
 def test_the_page_can_be_followed(page: str, tree: Path) -> None:
     for earlier_page in pages_before(page):

@@ -7,14 +7,11 @@ commits, is the same without Spark: tests/unit/jobs/test_run_killed.py kills the
 processes come on top, at moments that no point names.
 """
 
-import multiprocessing
-import os
 import random
 import shutil
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -26,13 +23,12 @@ from jobs.errors import JobError
 from jobs.options import RunOptions
 from jobs.publish import current_versions, published_versions
 from jobs.run import run
-from sharelens.cli import main
 from sharelens.lake.errors import LakeError
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
 from tests.datasets import dataset
 from tests.lakes import assert_same, content, differences, shared_content
-from tests.processes import interrupted_run
+from tests.processes import interrupted_run, killed_commands
 from tests.processes.in_process import ANY_SIZE, make_lake, recorded_lake
 from tests.processes.kills import Point, in_turn, kill, points_of
 
@@ -162,50 +158,26 @@ def readers_see_a_cut(lake: Path, undisturbed: Path) -> bool:
     return True
 
 
-def sharelens_run(lake: Path, logs: str, in_process_bytes: int) -> None:
-    """`sharelens run`, in a process of its own."""
-    with Path(os.devnull).open("w") as nowhere:
-        for stream in (1, 2):
-            os.dup2(nowhere.fileno(), stream)
-    os.environ |= {"SHARELENS_ENV": "test", "SHARELENS_IN_PROCESS_BYTES": str(in_process_bytes)}
-    raise SystemExit(main(["run", "--lake", str(lake), "--log-dir", logs]))
-
-
 def killed(lake: Path, logs: str, chosen: random.Random, in_process_bytes: int) -> int:
-    """Kills a run: at any moment, or shortly after a table's next version appeared. The exit code.
-
-    The process is a fork of one that has imported all and has run nothing, so that no time goes by before it works.
-    """
-    processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["jobs.run", "jobs.commands.stages", __name__])
-    process = processes.Process(target=sharelens_run, args=(lake, logs, in_process_bytes))
-    process.start()
+    """Kills a run: at any moment, or shortly after a table's next version appeared. The exit code."""
+    words = ["run", "--lake", str(lake), "--log-dir", logs]
+    process = killed_commands.begun(words, {"SHARELENS_IN_PROCESS_BYTES": str(in_process_bytes)})
     awaited = chosen.choice(["bronze/ingest_extent", "bronze/log_record", "silver/share_record", None])
-    deadline = time.monotonic() + LONGEST_S
     try:
         if awaited is None:
             time.sleep(chosen.uniform(0, 1.5 if in_process_bytes else 8))
         else:
             version = lake / awaited / "_delta_log" / f"{1:020d}.json"
-            while not version.exists() and process.is_alive() and time.monotonic() < deadline:
-                time.sleep(0.01)
+            killed_commands.wait_for(version, process, LONGEST_S)
             time.sleep(chosen.uniform(0, 0.6))
     finally:
-        process.kill()
-    process.join()
-    assert process.exitcode is not None
-    return process.exitcode
-
-
-def rounds(count: int) -> Iterator[random.Random]:
-    seed = random.SystemRandom().randrange(1 << 32)
-    for number in range(count):
-        yield random.Random(f"{seed} {number}")
+        code = killed_commands.ended(process)
+    return code
 
 
 def kill_and_finish(count: int, spark: SparkSession, logs: str, undisturbed: Path, tmp_path: Path) -> None:
     codes = []
-    for number, chosen in enumerate(rounds(count)):
+    for number, chosen in enumerate(killed_commands.rounds(count)):
         lake = tmp_path / str(number)
         in_process_bytes = ANY_SIZE if number % SESSION_EVERY else 0
         codes.append(killed(lake, logs, chosen, in_process_bytes))
@@ -217,6 +189,7 @@ def kill_and_finish(count: int, spark: SparkSession, logs: str, undisturbed: Pat
     assert codes.count(-signal.SIGKILL) > count // 2
 
 
+@pytest.mark.soak
 def test_killed_processes_leave_nothing_that_the_next_run_cannot_finish(
     spark: SparkSession, logs: str, undisturbed: Path, tmp_path: Path
 ) -> None:

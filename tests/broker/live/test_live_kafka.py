@@ -181,6 +181,7 @@ def java_admin(kafka: Kafka) -> Iterator[JavaAdmin]:
         admin.java.close()
 
 
+@pytest.mark.soak
 def test_a_lake_filled_while_clients_work_is_that_of_the_directory(kafka, tmp_path, capsys):
     """Runs go on while a member works in bursts. Between two of them, where the logs end alike before and after a run
     and a copy of the directory, each table of the lake equals that of a lake from the copy.

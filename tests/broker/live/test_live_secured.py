@@ -143,6 +143,7 @@ UNKNOWN_CA = {"security.protocol": "SSL", "ssl.truststore.type": "PEM", "ssl.tru
 ANY_NAME = {"ssl.endpoint.identification.algorithm": ""}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("listener", "properties"),
     [
@@ -172,6 +173,7 @@ def test_a_run_reads_a_secured_listener_and_keeps_no_secret(kafka, tmp_path, cap
     assert [path for path in lake.rglob("*") if path.is_file() and secret in path.read_bytes()] == []
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("listener", "properties", "text"),
     [

@@ -8,6 +8,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from sharelens import frames
 from tests.datasets import dataset
 
 if TYPE_CHECKING:
@@ -18,6 +19,14 @@ PAGE = DOCS / "how-to" / "use-dataframes.md"
 PATIENCE_S = 300
 
 
+def test_pages_name_functions_that_are_there() -> None:
+    pages = [*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]
+    names = {name for page in pages for name in re.findall(r"\bframes\.([a-z_]+)\(", page.read_text(encoding="utf-8"))}
+    assert len(names) >= 10
+    assert names <= set(frames.__all__)
+
+
+@pytest.mark.soak
 def test_the_code_of_the_page_runs(spark: "SparkSession") -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert len(blocks) >= 4

@@ -30,7 +30,7 @@ COMPARED = ("rule", "severity", "group_id", "topic_id", "partition", "state_part
     "last_log_offset", "first_seen_ms", "last_seen_ms", "count", "field", "expected", "seen", "cause_inferred",
     "impact", "completeness")  # fmt: skip
 ONLY_HERE = {Need.LOG_DIRECTORIES, Need.RECORD_LOCKS}
-QUICK = ("edge", "streams")
+QUICK = ("streams",)
 LARGE = "big"
 
 
@@ -40,20 +40,19 @@ def early(logs: Path) -> None:
     write_state_partition(logs, [*state()[:4], again, *state()[4:]])
 
 
-@pytest.mark.one_in(8)
 @pytest.mark.parametrize(
     "damage",
     [
         (damages.beyond_epoch, damages.odd_group_records, damages.short_topic),
-        (damages.other_assignment, damages.parted_group, damages.state_created_again),
         *in_soak(
+            (damages.other_assignment, damages.parted_group, damages.state_created_again),
             (damages.forgotten, damages.unlisted),
             (damages.later_epoch, damages.skipped_epoch),
             (damages.cut_topic, damages.other_cluster),
             (damages.other_partition, damages.other_groups),
             (damages.older_state,),
+            (early,),
         ),
-        (early,),
     ],
 )
 def test_findings_between_logs(

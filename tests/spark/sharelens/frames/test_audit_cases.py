@@ -4,6 +4,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pytest
 
 from sharelens import frames
 from sharelens.frames.envelopes import LOG_START
@@ -29,6 +30,7 @@ COLUMNS = ("rule", "state_partition", "group_id", "partition", "first_log_offset
     "at", "expected", "seen")  # fmt: skip
 
 
+@pytest.mark.soak
 def test_every_rule_of_a_state_log(spark: "SparkSession") -> None:
     cases = [case for case in cases_of(*OF_STATE_LOG) if case.rule not in SORTED]
     scripts = [case.make().limited(LIMIT) for case in cases]

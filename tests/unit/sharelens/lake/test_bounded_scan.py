@@ -159,6 +159,7 @@ print(count, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["order", *in_soak("any")])
 def test_memory_does_not_grow_with_the_rows(tmp_path: Path, way: str) -> None:

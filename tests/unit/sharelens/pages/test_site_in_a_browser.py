@@ -131,6 +131,7 @@ def check_page(page: Page, base: str, place: str) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"], place
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("theme", "size"), [("light", DESK), ("dark", PHONE)], ids=["light-desk", "dark-phone"])
 def test_everybody_can_read_the_pages(opened: Explorer, theme: str, size: dict[str, int]) -> None:
     page = opened.page(theme=theme, size=size)
