@@ -38,7 +38,7 @@ class ColdRounds:
 
 MOST_STEPS = 1 << 22
 """Steps of all replays together, about a second of them; a replay steps through the operations and the rounds."""
-FEWEST, MOST = 8, 512
+FEWEST_BEGINNINGS, MOST_BEGINNINGS = 8, 512
 """Beginnings of the rounds that are tried where no round shows."""
 
 
@@ -56,7 +56,7 @@ def other_rounds(rounds: ColdRounds, times_ms: Ints, share_partitions: int, inte
     first_ms = int(times_ms.min())
     begins = first_ms + np.unique((np.concatenate([times_ms, times_ms + 1]) - first_ms) % interval_ms)
     steps = len(times_ms) + (rounds.last_ms - first_ms) // interval_ms * share_partitions
-    count = min(MOST, max(FEWEST, MOST_STEPS // max(1, steps)))
+    count = min(MOST_BEGINNINGS, max(FEWEST_BEGINNINGS, MOST_STEPS // max(1, steps)))
     if len(begins) > count:
         begins = begins[np.linspace(0, len(begins) - 1, count).astype(np.int64)]
     times = (np.arange(begin, rounds.last_ms + 1, interval_ms) for begin in begins.tolist())

@@ -65,8 +65,8 @@ class Work:
         except LakeError:
             assert self.is_older or self.before is None
             return
-        seen = content(lake)
-        assert any(not differences(seen, possible) for possible in self.contents)
+        tables = content(lake)
+        assert any(not differences(tables, possible) for possible in self.contents)
 
 
 def first_run(_: Path) -> Work:
