@@ -4,7 +4,7 @@ import re
 from typing import Final
 from urllib.parse import urlsplit
 
-from sharelens.object_stores.options import S3, Family, options_of, without_secrets
+from sharelens.object_stores.options import ENDPOINTS, S3, Family, options_of, without_secrets
 
 CODE = re.compile(r"<Code>([A-Za-z0-9]{1,60})</Code>")
 STATUS = re.compile(r"\b[45][0-9]{2} [A-Z][a-z]+(?: [A-Z][A-Za-z]+)*")
@@ -90,7 +90,7 @@ def failure_text(
 def endpoint_text(family: Family) -> str:
     """Where requests go to, for messages."""
     options = dict(options_of(family))
-    endpoint = urlsplit(options.get("aws_endpoint") or options.get("azure_storage_endpoint") or "")
+    endpoint = urlsplit(next((options[name] for name in ENDPOINTS if name in options), ""))
     if endpoint.netloc:
         return f"{endpoint.scheme}://{endpoint.netloc.rpartition('@')[2]}"
     region = options.get("aws_region", "us-east-1")

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Options = tuple[tuple[str, str], ...]
 """Sorted pairs of a name in lower case, with the prefix of its family, and a value."""
+ENDPOINTS: Final = ("aws_endpoint", "azure_storage_endpoint", "google_base_url")
+"""Options that name the address of a store, one of each family."""
 SECRETS: Final = ("key", "secret", "token", "sas")
 TRUE: Final = ("1", "true", "yes")
 
@@ -53,7 +55,8 @@ AZURE: Final = Family(
     ),
 )
 GOOGLE: Final = Family(
-    prefix="google_", names=frozenset(["application_credentials", "service_account", "skip_signature"])
+    prefix="google_",
+    names=frozenset({"application_credentials", "service_account", "skip_signature", "base_url", "allow_http"}),
 )
 FAMILIES: Final[Mapping[str, Family]] = {"s3": S3, "az": AZURE, "abfss": AZURE, "gs": GOOGLE}
 """By scheme."""
@@ -128,7 +131,7 @@ def options_of(family: Family) -> Options:
     names = (family.prefix + name for name in sorted(family.names))
     present = {name: os.environ[name.upper()] for name in names if os.environ.get(name.upper())}
     options = {SAME.get(name, name): value for name, value in present.items()}
-    for name in ("aws_endpoint", "azure_storage_endpoint"):
+    for name in ENDPOINTS:
         endpoint = urlsplit(options.get(name, ""))
         if name in options and (endpoint.scheme not in ("http", "https") or not endpoint.hostname):
             raise UsageError(f"{name.upper()}: no address of a store; give https://HOST or http://HOST:PORT")
@@ -168,13 +171,12 @@ def object_store(scheme: str, bucket: str, options: Options) -> Any:
 @lru_cache(maxsize=16)
 def arrow_file_system(scheme: str, options: Options) -> "pafs.FileSystem":
     """Arrow's file system of a store; its paths begin with the bucket."""
-    import pyarrow.fs as pafs
 
     option_values = dict(options)
     if scheme == "s3":
         return _arrow_s3(option_values)
     if scheme == "gs":
-        return pafs.GcsFileSystem(anonymous=_is_true(option_values, "_skip_signature"))
+        return _arrow_google(option_values)
     return _arrow_azure(option_values)
 
 
@@ -201,6 +203,16 @@ def _arrow_s3(options: Mapping[str, str]) -> "pafs.FileSystem":
             "session_token": options.get("aws_session_token"),
         }
     return pafs.S3FileSystem(**arguments)
+
+
+def _arrow_google(options: Mapping[str, str]) -> "pafs.FileSystem":
+    import pyarrow.fs as pafs
+
+    arguments: dict[str, Any] = {"anonymous": _is_true(options, "_skip_signature")}
+    endpoint = urlsplit(options.get("google_base_url", ""))
+    if endpoint.netloc:
+        arguments |= {"endpoint_override": endpoint.netloc, "scheme": endpoint.scheme}
+    return pafs.GcsFileSystem(**arguments)
 
 
 def _arrow_azure(options: Mapping[str, str]) -> "pafs.FileSystem":

@@ -1,13 +1,28 @@
 """Options of stores: from the command line, the configuration and the environment."""
 
 import os
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
+import obstore
 import pytest
+from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sharelens.object_stores import options
-from sharelens.object_stores.options import AZURE, FAMILIES, S3, options_of, set_defaults, set_options, without_secrets
+from sharelens.object_stores.failures import endpoint_text
+from sharelens.object_stores.options import (
+    AZURE,
+    FAMILIES,
+    GOOGLE,
+    S3,
+    options_of,
+    set_defaults,
+    set_options,
+    without_secrets,
+)
 from state_model.errors import UsageError
 
 
@@ -54,6 +69,44 @@ def test_an_endpoint_without_tls_allows_http_and_one_that_is_no_url_is_refused(m
         monkeypatch.setenv("AWS_ENDPOINT_URL", wrong)
         with pytest.raises(UsageError, match="AWS_ENDPOINT: no address of a store; give https://HOST"):
             options_of(S3)
+
+
+@pytest.fixture
+def paths_of_requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The paths of what is asked of a server on loopback, which has nothing, and which Google's options name."""
+    paths: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            paths.append(self.path)
+            self.send_response(404)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Nothing is printed."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    monkeypatch.setenv("GOOGLE_BASE_URL", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("GOOGLE_SKIP_SIGNATURE", "true")
+    yield paths
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_all_libraries_ask_the_server_that_googles_options_name(paths_of_requests: list[str]) -> None:
+    given_options = options_of(GOOGLE)
+    with pytest.raises(Exception, match=r"127\.0\.0\.1"):
+        list(obstore.list(options.object_store("gs", "bucket", given_options), "obstores"))
+    with pytest.raises(OSError, match=r"127\.0\.0\.1"):
+        DeltaTable("gs://bucket/deltas", storage_options=dict(given_options))
+    options.arrow_file_system("gs", given_options).get_file_info("bucket/arrows")
+    for name in ("obstores", "deltas", "arrows"):
+        assert any(name in path for path in paths_of_requests)
+    assert endpoint_text(GOOGLE).startswith("http://127.0.0.1:")
 
 
 @given(secret=st.text(st.characters(categories=["L", "N"]), min_size=8), before=st.text(), after=st.text())
