@@ -89,6 +89,8 @@ def paths_of_requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = Thread(target=server.serve_forever)
     thread.start()
+    for name in ("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_APPLICATION_CREDENTIALS"):  # libraries read empty ones, too
+        monkeypatch.delenv(name)
     monkeypatch.setenv("GOOGLE_BASE_URL", f"http://127.0.0.1:{server.server_port}")
     monkeypatch.setenv("GOOGLE_SKIP_SIGNATURE", "true")
     yield paths
