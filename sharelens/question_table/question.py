@@ -86,7 +86,7 @@ class Command:
 class Reads(Enum):
     """The logs that log directories must have for a question, as fields of `Source`."""
 
-    STATE_LOG = ()
+    STATE_LOG = (("needs_state_log", True),)
     STATE_LOG_OR_GROUP_LOG = (("takes_group_log", True),)
     ANY_LOG = (("needs_state_log", False),)
     LOGS_OF_SEVERAL_CLUSTERS = (("needs_state_log", False), ("sets_clusters_apart", True))
