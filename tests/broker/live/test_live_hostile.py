@@ -35,6 +35,8 @@ HEAD_BYTES = 8
 CONFIG, SHORT_MS = CommandConfig(timeout_ms=60_000), 300
 """To connect may take long on a busy machine; of an answer that is lost the end of the time-out is waited for."""
 SOON_S = 60
+SOAK = 5_000
+"""Changed answers that the soak tries."""
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +132,26 @@ CHANGES: dict[str, Callable[[bytes, int], bytes]] = {
 }
 
 
+def ends_soon(
+    broker: RunningBroker, group: str, way: Way, folder: Path, call: str, change: str, seed: int, skipped: int
+) -> None:
+    """A call whose answers are changed ends in an answer or in an error of one line, within SOON_S."""
+    way.armed, way.passed = False, 0
+    with Connection(broker.bootstrap, CONFIG) as connection:
+        cluster = Cluster(connection)
+        cluster.topics()
+        connection._timeout_ms = SHORT_MS
+        way.change, way.skipped, way.armed = lambda data: CHANGES[change](data, seed), skipped, True
+        begun = time.monotonic()
+        try:
+            CALLS[call](cluster, group, folder)
+        except ClusterError as error:
+            assert len(str(error).splitlines()) == 1, f"{call} {change} {seed} {skipped}: {error}"  # noqa: PT017
+        finally:
+            way.armed = False
+        assert time.monotonic() - begun < SOON_S, f"{call} {change} {seed} {skipped}"
+
+
 @examples("cluster", shrink=False)
 @given(
     call=st.sampled_from(sorted(CALLS)),
@@ -141,20 +163,18 @@ def test_changed_answers_are_answers_or_one_line(
     broker: RunningBroker, group: str, way: Way, tmp_path_factory: pytest.TempPathFactory,
     call: str, change: str, seed: int, skipped: int,
 ) -> None:  # fmt: skip
-    way.armed, way.passed = False, 0
-    with Connection(broker.bootstrap, CONFIG) as connection:
-        cluster = Cluster(connection)
-        cluster.topics()
-        connection._timeout_ms = SHORT_MS
-        way.change, way.skipped, way.armed = lambda data: CHANGES[change](data, seed), skipped, True
-        begun = time.monotonic()
-        try:
-            CALLS[call](cluster, group, tmp_path_factory.mktemp("copy"))
-        except ClusterError as error:
-            assert len(str(error).splitlines()) == 1, str(error)  # noqa: PT017
-        finally:
-            way.armed = False
-        assert time.monotonic() - begun < SOON_S
+    ends_soon(broker, group, way, tmp_path_factory.mktemp("copy"), call, change, seed, skipped)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(0, SOAK, SOAK // 10))
+def test_thousands_of_changed_answers_are_answers_or_one_line(
+    broker: RunningBroker, group: str, way: Way, tmp_path: Path, first: int
+) -> None:
+    for seed in range(first, first + SOAK // 10):
+        chosen = Random(seed)
+        call, change = chosen.choice(sorted(CALLS)), chosen.choice(sorted(CHANGES))
+        ends_soon(broker, group, way, tmp_path / str(seed), call, change, seed, chosen.randint(0, 3))
 
 
 @pytest.mark.parametrize("call", sorted(CALLS))
