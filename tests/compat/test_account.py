@@ -60,6 +60,7 @@ def test_what_was_passed_without_an_outcome_is_aborted_or_a_marker() -> None:
     assert reasons.keys() <= {"aborted", "control"}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ["basic", "timeouts", "transactions", "dlq", "edge", "v41", "pruned", "crash"])
 def test_the_counts_add_up_to_the_offsets_of_the_topics(name: str) -> None:
     with open_log_tables(Source(log_dirs=(str(dataset(name) / "logs"),))) as evidence:

@@ -78,6 +78,7 @@ def _headers(name: str) -> Iterator[dict[str, Any]]:
                 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", scenarios())
 def test_batch_headers_are_what_kafka_says(name: str) -> None:
     truth = {(row["topic"], row["partition"], row["baseOffset"]): row for row in _lines(dataset(name), "batches.jsonl")}
@@ -88,6 +89,7 @@ def test_batch_headers_are_what_kafka_says(name: str) -> None:
     assert name.startswith("big") or len(read) == len(truth)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", kinds_first(KINDS))
 def test_state_records_have_kafkas_offsets_and_timestamps(name: str) -> None:
     truth = {(row["partition"], row["offset"]): row["timestamp"] for row in _lines(dataset(name), "formatter.jsonl")}
@@ -145,6 +147,7 @@ def test_transaction_markers_are_told_apart() -> None:
     assert read == truth
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", scenarios())
 def test_uncompressed_segments_are_written_back_byte_for_byte(name: str) -> None:
     written = 0

@@ -51,7 +51,7 @@ def test_a_lake_and_its_log_have_the_same_lives_and_timelines(scenario: str) -> 
         assert lake_timeline.entries.to_pylist() == right.entries.to_pylist()
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.soak
 @pytest.mark.parametrize("scenario", ["admin", "edge", "pruned"])
 def test_the_lives_are_those_of_the_question(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     lives = of_logs(scenario).answers["life"]
@@ -65,7 +65,7 @@ def test_the_lives_are_those_of_the_question(scenario: str, capsys: pytest.Captu
         assert {name: row[name] for name in row_of_event} == row_of_event
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.soak
 @pytest.mark.parametrize("scenario", ["admin", "dlq", "timeouts"])
 def test_the_timelines_are_those_of_the_question(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     timelines = of_logs(scenario).pictures.timelines

@@ -71,6 +71,7 @@ def journal(folder: Path) -> dict[Place, list[Json]]:
     return lines_by_place
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_rejected_records_are_those_that_clients_rejected_at_that_delivery(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -91,6 +92,7 @@ def test_rejected_records_are_those_that_clients_rejected_at_that_delivery(
     assert {causes[place]["cause"] for place in accepted} <= {"delivery_limit"}, "its last lock ran out before that"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_records_at_the_limit_have_as_many_deliveries_as_their_group_allows(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -105,6 +107,7 @@ def test_records_at_the_limit_have_as_many_deliveries_as_their_group_allows(
     assert name == "admin" or rows
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_gaps_are_exactly_the_archived_offsets_without_a_record(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -167,6 +170,7 @@ def without_letters(row: dict[str, object]) -> dict[str, object]:
     return row if row["archiving_ms"] is None else row | {"cause": None, "cause_source": None}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_gold_tables_hold_what_the_questions_tell_without_settings(
     name: str, capsys: pytest.CaptureFixture[str]

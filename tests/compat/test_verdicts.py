@@ -249,6 +249,7 @@ REMOVED: dict[str, LeftOut] = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("later_ms", [63_000, *in_soak(3_600_000)])
 @pytest.mark.parametrize("removed", REMOVED)
 @pytest.mark.parametrize(

@@ -135,6 +135,7 @@ def test_a_history_without_headers_of_its_topics_has_no_figure_about_isolation(t
     assert error.count("\n") == 1
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", kinds_first(KINDS))
 def test_the_number_of_state_partitions_in_force_leaves_every_share_partition_in_its_place(name, capsys):
     number = config(name).get("share.coordinator.state.topic.num.partitions", "50")

@@ -1,4 +1,4 @@
-"""Every page of docs/tutorial and docs/how-to runs as printed, from an installed wheel; some from a clone, too.
+"""Every page of docs/tutorial and docs/how-to runs as printed, from an installed wheel; in the soak some from a clone.
 
 A page runs in an empty folder of its own, from its first block to its last, in one shell. What a reader replaces by
 names of his own is replaced here too (OWN): folders of brokers, groups, topics. NOT_RUN has what can't run, and why.
@@ -96,7 +96,7 @@ def test_an_installation_runs_its_own_code(installation: Installation, tmp_path:
 @pytest.mark.parametrize(
     ("installation", "page"),
     [
-        pytest.param(kind, page, id=f"{kind}-{page.stem}")
+        pytest.param(kind, page, id=f"{kind}-{page.stem}", marks=() if kind == "wheel" else pytest.mark.soak)
         for kind in KINDS
         for page in PAGES
         if page.name not in ELSEWHERE and (kind == "wheel" or page.name in OF_CLONES)

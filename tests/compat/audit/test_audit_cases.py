@@ -84,7 +84,7 @@ def test_the_reference_form_says_the_same_of_each_log():
     assert {rule.code for rule in CHECKED if rule.severity in ("error", "warning")} <= compared
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("case", cases_of(*BETWEEN), ids=lambda case: case.title)
 def test_logs_of_a_cluster(case):
     rules = [row["rule"] for row in audited_once(case, audited_world)]

@@ -36,6 +36,7 @@ def files(folder: Path) -> dict[str, Path]:
     return {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("number", "kind"), list(enumerate(KINDS)))
 def test_an_archive_is_read_as_the_files_of_its_directory(number: int, kind: str, tmp_path: Path) -> None:
     logs = dataset(kind) / "logs"

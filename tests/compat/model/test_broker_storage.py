@@ -35,6 +35,7 @@ def copied(folder: Path, target: Path) -> Path:
     return Path(shutil.copytree(folder, target, ignore=shutil.ignore_patterns(*(f"*{suffix}" for suffix in DERIVED))))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", scenarios())
 def test_a_partition_opens_with_the_end_and_epochs_that_kafka_has(name, tmp_path):
     opened_count = 0
@@ -50,6 +51,7 @@ def test_a_partition_opens_with_the_end_and_epochs_that_kafka_has(name, tmp_path
     assert opened_count > 0
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", scenarios())
 def test_offset_indexes_are_those_that_kafka_wrote(name, tmp_path):
     """A broker that was restarted counts from the beginning, so its entries lie elsewhere: one start only."""
@@ -96,6 +98,7 @@ def described(entry) -> tuple[object, ...]:
     )  # fmt: skip
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", scenarios())
 def test_batch_headers_and_records_are_what_kafka_printed_of_them(name):
     facts: dict[Path, list[dict[str, Any]]] = {}

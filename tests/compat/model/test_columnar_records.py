@@ -74,6 +74,7 @@ def _row(record):
     return row
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", kinds_first(KINDS))
 def test_decoded_columns_are_what_kafkas_formatter_prints_and_encode_to_the_same_bytes(name):
     printed, row_count = printed_rows(name), 0

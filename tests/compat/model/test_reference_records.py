@@ -49,6 +49,7 @@ def in_words_of_the_formatter(record):
     return printed | {"value": {"version": 0, "data": data}}
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", kinds_first(KINDS))
 def test_share_records_are_what_kafkas_formatter_prints(name):
     raw, printed = raw_records(name, STATE_TOPIC), formatted(name, "formatter")

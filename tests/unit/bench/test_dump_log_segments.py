@@ -31,6 +31,7 @@ def test_it_counts_the_record_lines_of_all_segments_that_hold_something(monkeypa
     assert names.split(",") == sorted(str(path) for path in log.rglob("*.log") if path.stat().st_size)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("script", "message"),
     [("echo no such class >&2; exit 3", "ended with 3: .*no such class"), ("exit 0", "printed 0 records")],

@@ -115,6 +115,7 @@ def test_the_same_files_again_change_no_table(logs: Path, tmp_path: Path) -> Non
     assert publish.current_versions(Lake(lake)) == before
 
 
+@pytest.mark.soak
 def test_a_newer_file_that_says_the_same_adds_nothing(logs: Path, limited: Path) -> None:
     make_lake(limited, logs, observations=(group_configs(CHANGE_MS, g=2),), stages=TO_MEASURES)
     assert [observation.from_ms for observation in stored(Lake(limited), UNKNOWN_CLUSTER)] == [0]
@@ -178,6 +179,7 @@ def test_measure_alone_stores_settings(plain: Path) -> None:
     assert causes(plain, "g") == [(3, "delivery_limit"), (6, "delivery_limit")]
 
 
+@pytest.mark.soak
 def test_names_of_a_folder_are_stored_too(tmp_path: Path) -> None:
     lake, logs = tmp_path / "lake", write_log_directory(tmp_path / "logs", STATE)
     make_lake(lake, logs, stages=TO_MEASURES)

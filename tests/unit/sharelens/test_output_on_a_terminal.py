@@ -26,6 +26,7 @@ def test_no_form_of_an_answer_lets_a_name_act_on_a_terminal(tmp_path: Path) -> N
     assert shown.count("31m") >= len(FORMS)
 
 
+@pytest.mark.soak
 def test_headings_of_csv_are_escaped_on_a_terminal_and_exact_in_a_pipe(capfd: pytest.CaptureFixture[str]) -> None:
     query = [
         "sql",

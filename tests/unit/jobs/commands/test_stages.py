@@ -78,6 +78,7 @@ def test_run_says_what_it_did_in_one_line_of_json(execute: Run, logs: str, tmp_p
     assert (code, summary["verdict"]) == (0, overview["verdict"])
 
 
+@pytest.mark.soak
 def test_a_second_run_finds_nothing_and_is_a_success_unless_rows_are_required(
     execute: Run, logs: str, lake: str
 ) -> None:
@@ -98,6 +99,7 @@ def test_the_stages_one_by_one_are_a_run(execute: Run, logs: str, empty: str) ->
     assert (code, [row["start_offset"] for row in rows]) == (0, [5])  # type: ignore[index]
 
 
+@pytest.mark.soak
 def test_until_takes_the_prefix_before_the_time(execute: Run, logs: str, empty: str) -> None:
     until = ["--until", str(START_MS + 3000)]
     assert execute("run", "--log-dir", logs, "--lake", empty, *until)[1]["rows"]["silver.share_record"] == 3
@@ -105,6 +107,7 @@ def test_until_takes_the_prefix_before_the_time(execute: Run, logs: str, empty: 
     assert [row["start_offset"] for row in rows] == [2]  # type: ignore[index]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("rebuild", ["replay", *in_soak("decode", "audit")])
 def test_a_rebuild_needs_no_log_directory(execute: Run, lake: str, rebuild: str) -> None:
     code, _, err = execute("run", "--lake", lake, "--rebuild", rebuild)
@@ -197,6 +200,7 @@ def folder(tmp_path: Path) -> Path:
     return path.parent
 
 
+@pytest.mark.soak
 def test_a_run_says_which_settings_are_new_and_from_when_on(execute: Run, logs: str, folder: Path, empty: str) -> None:
     words = ["--lake", empty, "--settings", str(folder)]
     code, summary, err = execute("run", "--log-dir", logs, *words)

@@ -197,6 +197,7 @@ def test_a_topic_of_the_prefix_without_dead_letters_is_named_and_not_taken(tmp_p
     assert set(rows.column("topic").to_pylist()) == {"__share_group_state"}
 
 
+@pytest.mark.soak
 def test_a_topic_of_any_name_is_taken_when_it_is_named_and_from_then_on(tmp_path: Path) -> None:
     logs = directory(tmp_path / "logs", letters=[])
     write_letters(logs, LETTERS[:1], topic="letters")

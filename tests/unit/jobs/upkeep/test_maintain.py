@@ -132,6 +132,7 @@ def data_files(path: Path) -> set[Path]:
     return set(path.rglob("*.zstd.parquet"))
 
 
+@pytest.mark.soak
 def test_the_rows_stay_and_the_files_become_few(lake: Path) -> None:
     old = shared_content(five_runs())
     rows = {name: open_lake(lake).scan(name).num_rows for name in BOOKS - {"gold.publication"}}
@@ -155,6 +156,7 @@ def test_a_second_upkeep_finds_nothing_to_do_and_publishes_nothing(tmp_path: Pat
     assert run_upkeep(lake).as_dict()["rewritten_files"] == 0
 
 
+@pytest.mark.soak
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(lake: Path) -> None:
     files, versions = data_files(lake), current_versions(Lake(lake))
     plan = run_upkeep(lake, dry_run=True, retain=AGES).as_dict()

@@ -78,7 +78,7 @@ def test_views_say_what_a_row_is(registered: duckdb.DuckDBPyConnection) -> None:
     assert of_view.startswith(TABLES["gold.stall"].comment)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", HISTORIES)
 def test_now_and_as_of_are_the_rows_that_are_valid(
     lake: Path, registered: duckdb.DuckDBPyConnection, name: str

@@ -138,6 +138,7 @@ def rows_of(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, o
     return [{name: value for name, value in row.items() if name != "cluster_id"} for row in rows]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("command", ["dlq", *in_soak("poison", "stalled --min-duration 1s", "poison --near-limit")])
 def test_a_lake_with_settings_answers_without_an_option_as_the_log_with_them(
     lake: Path, folder: Path, command: str, capsys: pytest.CaptureFixture[str]

@@ -63,7 +63,7 @@ def evidence(request: pytest.FixtureRequest) -> LakeTables:
     return open_cut(open_lake(str(lake)), None)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("min_duration_ms", [MINUTE_MS, 5 * MINUTE_MS, 20 * MINUTE_MS])
 @pytest.mark.parametrize("after_ms", [0, 30 * MINUTE_MS])
 def test_they_are_those_of_the_histories(evidence: LakeTables, min_duration_ms: int, after_ms: int) -> None:

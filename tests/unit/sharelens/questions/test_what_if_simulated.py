@@ -173,7 +173,7 @@ def test_the_offsets_that_a_lower_limit_gives_up_are_those_that_a_simulation_wit
             assert (row["group_id"], row["topic_id"], row["partition"], offset) in offsets
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", seeds(2))
 def test_both_designs_hold_the_same_state_after_the_writes_of_a_simulation(seed, capsys):
     logs = with_interval(INTERVALS[seed % len(INTERVALS)][1], seed)

@@ -129,7 +129,7 @@ def test_where_no_round_shows_the_job_may_or_may_not_have_written_snapshots():
 
 
 @pytest.mark.parametrize("step_ms", [7_000, 20_000, 61_000])
-@pytest.mark.parametrize("begin_ms", range(1, INTERVAL_MS, 22_441))
+@pytest.mark.parametrize("begin_ms", [1, 22_442, 134_647, 291_734])
 def test_the_bounds_hold_the_truth_of_each_beginning_of_the_rounds(step_ms, begin_ms):
     def values(number):
         is_snapshot = number % 3 == 0

@@ -100,7 +100,7 @@ def _threads_alternate() -> Iterator[None]:
     sys.setswitchinterval(interval)
 
 
-@pytest.mark.one_in(6)
+@pytest.mark.one_in(2)
 @pytest.mark.usefixtures("_threads_alternate")
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_cut_into_share_partitions_the_histories_give_the_same_answer_and_no_question_holds_more_than_a_part(

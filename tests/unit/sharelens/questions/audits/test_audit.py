@@ -207,6 +207,7 @@ def lake(tmp_path_factory):
     return str(folder / "lake")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
