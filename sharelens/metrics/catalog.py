@@ -14,20 +14,20 @@ class Kind(Enum):
 class Scope(Enum):
     """What a sample is about; the value names its labels, in order."""
 
-    EXPORT = ("version",)
-    PROCESS = ()
-    OUTCOME = ("outcome",)
-    QUANTILE = ("quantile",)
-    CLUSTER = ("cluster",)
-    RULE = ("cluster", "severity", "rule")
-    KIND = ("cluster", "severity", "kind", "result")
-    GROUP = ("cluster", "group")
-    SHARE_PARTITION = ("cluster", "group", "topic", "partition")
+    EXPORT = "version"
+    PROCESS = ""
+    OUTCOME = "outcome"
+    QUANTILE = "quantile"
+    CLUSTER = "cluster"
+    RULE = "cluster severity rule"
+    KIND = "cluster severity kind result"
+    GROUP = "cluster group"
+    SHARE_PARTITION = "cluster group topic partition"
 
     @property
     def labels(self) -> tuple[str, ...]:
         """Label names, in the order of a sample's label values."""
-        return tuple(self.value)
+        return tuple(self.value.split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
