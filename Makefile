@@ -217,7 +217,7 @@ $(SPARK_STAMP): $(COMMAND_STAMP)
 # The package itself stays as it is: others use it meanwhile.
 $(ENV_STAMP): $(SPARK_STAMP)
 	@echo "installing tools for development into $(VENV) ..."
-	@$(INSTALL) --requirements pyproject.toml --extra all --group dev --group docs --compile-bytecode
+	@$(INSTALL) --requirements pyproject.toml --extra all --group dev --group docs
 	@touch $@
 
 # Resolved once by Spark's own resolver, then kept; no later start needs the network.
@@ -234,6 +234,6 @@ $(KERNELS): $(KERNEL_SOURCES) tools/ship_kernels.py $(COMMAND_STAMP)
 $(AIRFLOW_STAMP): pyproject.toml constraints.txt $(ENV_STAMP)
 	@echo "installing into $(AIRFLOW) ..."
 	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(AIRFLOW)
-	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(AIRFLOW)/bin/python --constraint constraints.txt \
+	@$(BIN)/uv pip install --quiet --python $(AIRFLOW)/bin/python --constraint constraints.txt \
 	  --build-constraint constraints.txt --editable '.[airflow]'
 	@touch $@
