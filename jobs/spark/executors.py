@@ -45,6 +45,8 @@ PARTITIONS_OF_ROWS = "spark.sql.leafNodeDefaultParallelism"
 SPARK, LOCAL = "spark", "local"
 WORK = pa.schema([("task", pa.int64()), ("spec", pa.binary())])
 RESULT = pa.schema([("task", pa.int64()), ("result", pa.binary())])
+WORKER_GONE = "Python worker exited unexpectedly"
+"""What Spark says of one."""
 REFUSED = -1
 """In place of a task's number: the result says what is wrong with the executor."""
 REMEDY = "give all executors the same environment: docs/how-to/run-on-a-cluster.md"
@@ -231,7 +233,12 @@ def executor_of(trace: str) -> str:
 
 
 def last_words(trace: str) -> str:
-    """The line of a trace that names the error: the last one of Python's part, else the first of all."""
+    """The line of a trace that names the error: the last one of Python's part, else the first of all.
+
+    A worker that something ended leaves no line of Python's.
+    """
+    if WORKER_GONE in trace:
+        return "its Python worker was ended from outside, as a system does that is short of memory"
     lines = [line.strip() for line in trace.splitlines() if line.strip()]
     named = [line for line in lines if re.match(r"[A-Za-z_.]+(Error|Exception|Reached|Exit|Interrupt)\b", line)]
     return (named or lines or ["no reason given"])[-1 if named else 0][:300]

@@ -20,7 +20,7 @@ from tests.processes.in_process import make_lake, recorded_lake
 LOG = "timeouts"
 IN_TASKS = (
     "file:bronze.log_record:before", "file:silver.share_record:before", "file:gold.share_partition_history:before",
-    "file:bronze.topic_batch:before", "file:gold.stall:before", "file:gold.audit_record:before",
+    "file:bronze.topic_batch:before", "file:gold.stall:before",
 )  # fmt: skip
 """Where a task of each stage begins a file."""
 IN_THE_DRIVER = "commit:gold.stall:measure:before"

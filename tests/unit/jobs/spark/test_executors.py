@@ -110,6 +110,10 @@ def test_tasks_are_equal_parts(total: int) -> None:
             "Job aborted\nTraceback\n  File x\nOSError: [Errno 28] No space left on device\n\n\tat org.apache",
             "OSError: [Errno 28] No space left on device",
         ),
+        (
+            "An error occurred while calling o1.x\n: SparkException: Python worker exited unexpectedly (crashed).\n\tat",
+            "its Python worker was ended from outside, as a system does that is short of memory",
+        ),
         ("Executor lost: worker gone\n\tat org.apache", "Executor lost: worker gone"),
         ("", "no reason given"),
     ],
