@@ -111,7 +111,7 @@ def test_tasks_are_equal_parts(total: int) -> None:
             "OSError: [Errno 28] No space left on device",
         ),
         (
-            "An error occurred while calling o1.x\n: SparkException: Python worker exited unexpectedly (crashed).\n\tat",
+            "An error occurred while calling x\n: SparkException: Python worker exited unexpectedly (crashed).\n\tat",
             "its Python worker was ended from outside, as a system does that is short of memory",
         ),
         ("Executor lost: worker gone\n\tat org.apache", "Executor lost: worker gone"),
