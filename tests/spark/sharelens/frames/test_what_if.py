@@ -27,7 +27,8 @@ def inputs(spark: "SparkSession") -> "dict[str, DataFrame]":
     return cached(spark, {**histories_of(NAMES), "records": table_of(NAMES, "silver.share_record")})
 
 
-@pytest.mark.parametrize("limit", [3, *in_soak(10)])
+@pytest.mark.soak
+@pytest.mark.parametrize("limit", [3, 10])
 def test_another_delivery_count_limit_gives_the_rows_of_the_command(limit, inputs) -> None:
     histories = (inputs["history"], inputs["deliveries"])
     rows = frames.what_if_delivery_count_limit(*histories, limit)
