@@ -1,12 +1,14 @@
 """A lake from a running cluster, in several runs, holds what a lake from the broker's log directory holds."""
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import AcknowledgeType
 from confluent_kafka.admin import AdminClient
 
 from sharelens.cli import main
@@ -14,7 +16,7 @@ from sharelens.kafka_live.cluster import Cluster, Topic
 from sharelens.lake.scan import open_lake
 from tests.broker import running
 from tests.broker.running import RunningBroker
-from tests.broker.share_clients import SHARE_SETTINGS, TIMEOUT_S, new_share_group, share_consumer
+from tests.broker.share_clients import SHARE_SETTINGS, TIMEOUT_S, new_share_group, share_consumer, work
 from tests.broker.test_overview import RECORDS, accept, filled
 from tests.lakes import CONTENT, content, differences
 from tests.processes.in_process import empty_lake
@@ -45,6 +47,37 @@ def run(capsys: pytest.CaptureFixture[str], lake: Path, *words: str) -> Any:
         shutil.copytree(empty_lake(), lake)
     assert main(["run", "--lake", str(lake), *words]) == 0, capsys.readouterr().err
     return json.loads(capsys.readouterr().out)
+
+
+def judged(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[set[tuple[str, str, int]], set[str]]:
+    """The findings of the audit (rule, group, partition), and the rules that it could not test, with a reason each."""
+    assert main(["audit", "--severity", "info", *words, "-o", "json"]) in (0, 3)
+    answer = json.loads(capsys.readouterr().out)
+    findings = {(row["rule"], row["group_id"], row["partition"]) for row in answer["findings"]}
+    assert all(row["needs"] for row in answer["not_tested"])
+    return findings, {rule for row in answer["not_tested"] for rule in row["rules"]}
+
+
+def test_a_rule_is_judged_alike_or_not_at_all_where_settings_are_missing(broker, tmp_path, capsys):
+    """A cluster tells the delivery count limit, its directory does not: records are archived below it here."""
+    group, topic = new_share_group(broker), filled(broker)
+    with share_consumer(broker, group, topic) as consumer:
+        work(consumer, lambda _: AcknowledgeType.REJECT, lambda messages: len(messages) >= RECORDS)
+    live, copied = tmp_path / "live", tmp_path / "copied"
+    run(capsys, live, "--bootstrap-server", broker.bootstrap)
+    broker.stop()
+    run(capsys, copied, "--log-dir", str(broker.log_dir))
+    of_cluster, untested_in_cluster = judged(capsys, "--lake", str(live))
+    assert {rule for rule, _, _ in of_cluster} == {"archived_below_limit"}
+    assert "archived_below_limit" not in untested_in_cluster
+    for source in (("--lake", str(copied)), ("--log-dir", str(broker.log_dir))):
+        findings, untested = judged(capsys, *source)
+        assert findings == {finding for finding in of_cluster if finding[0] not in untested} == set()
+        assert "archived_below_limit" in untested
+    limit = tmp_path / "server.properties"
+    limit.write_text("group.share.delivery.count.limit=5\n", encoding="utf-8")
+    os.utime(limit, (0, 0))
+    assert judged(capsys, "--log-dir", str(broker.log_dir), "--broker-config", str(limit))[0] == of_cluster
 
 
 def test_a_lake_from_a_cluster_is_that_from_its_directory(broker, tmp_path, capsys):
