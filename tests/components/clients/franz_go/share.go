@@ -57,9 +57,8 @@ func (r *run) shareRecords() {
 	check(place.Err)
 	r.facts["share_deliveries"] = deliveries
 	r.facts["share_refused_acknowledgements"] = refused.Load()
-	r.facts["share_group_state"] = group.State
+	r.facts["share_group_state"] = group.GroupState
 	r.facts["share_group_members"] = len(group.Members)
-	r.facts["share_start_offset"] = place.StartOffset
 	r.facts["share_lag"] = place.Lag
 }
 
