@@ -81,7 +81,7 @@ test: setup promtool ## Run all tests but the components and the soak
 	$(call run_tests,not soak and not components)
 
 .PHONY: test-components
-test-components: setup setup-airflow browser azurite ## Run the tests with programs of other projects, such as S3 servers, Kafka in Java, Airflow (at most a quarter of an hour)
+test-components: setup setup-airflow browser azurite node-clients ## Run the tests with programs of other projects, such as S3 servers, Kafka in Java, clients of Kafka, Airflow (at most a quarter of an hour)
 	@$(IN_MEMORY); log=$$(mktemp); failed=0; marked="components and not soak"; \
 	export SHARELENS_TEST_RUN_FOLDER=$$(mktemp -d); \
 	$(PYTEST) tests/dags -m "$$marked" >"$$log" 2>&1 & airflow=$$!; trap 'kill $$airflow' INT TERM; \
@@ -138,6 +138,21 @@ azurite: | $(VENV)/bin/uv ## Get Azurite, which stands for Azure's blobs in test
 	mkdir -p $(TOOLS)/azurite && npm install --silent --no-audit --no-fund --ignore-scripts \
 	  --prefix $(TOOLS)/azurite azurite@$(AZURITE_VERSION) >/dev/null 2>&1 \
 	  || echo "make azurite: it can't be fetched; the tests against Azure's blobs are skipped" >&2
+
+# Clients of Kafka in JavaScript, which drive the light broker in tests.
+KAFKAJS_VERSION := 2.2.4
+PLATFORMATIC_VERSION := 1.35.0
+NODE_CLIENTS := $(TOOLS)/node-clients
+.PHONY: node-clients
+node-clients: | $(VENV)/bin/uv ## Get kafkajs and @platformatic/kafka, whose tests drive the light broker, unless they are there
+	@is_installed() { grep -qs "\"version\": \"$$2\"" "$(NODE_CLIENTS)/node_modules/$$1/package.json"; }; \
+	if is_installed kafkajs $(KAFKAJS_VERSION) && is_installed @platformatic/kafka $(PLATFORMATIC_VERSION); then exit 0; fi; \
+	if ! command -v npm >/dev/null; then \
+	  echo "make node-clients: no npm here; the tests with Kafka's clients in JavaScript are skipped" >&2; exit 0; \
+	fi; \
+	mkdir -p $(NODE_CLIENTS) && npm install --silent --no-audit --no-fund --ignore-scripts \
+	  --prefix $(NODE_CLIENTS) kafkajs@$(KAFKAJS_VERSION) @platformatic/kafka@$(PLATFORMATIC_VERSION) >/dev/null 2>&1 \
+	  || echo "make node-clients: they can't be fetched; the tests with Kafka's clients in JavaScript are skipped" >&2
 
 .PHONY: bench
 bench: setup ## Measure speed and memory, and print a table
