@@ -13,7 +13,7 @@ from state_model.audit.columnar.violations import COUNTED, VIOLATION
 from state_model.columnar.keys import Ints
 from state_model.columnar.schemas import column
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """The version of the numbers in a state; a state of another version is of no use."""
 KEYS: Final = pa.schema([("group_id", pa.string()), ("topic_id", pa.string()), ("partition", pa.int32())])
 COUNTS: Final = ("count", "first_at", "last_at", "first_ms", "last_ms")
