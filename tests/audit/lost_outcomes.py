@@ -72,8 +72,12 @@ def _writes(cluster: Cluster) -> Sequence[_Write]:
 
 
 def _is_needed(update: ShareUpdate, before: Sequence[object], behind: object) -> bool:
-    """Whether the update acknowledges its start offset, no record before it names it, and the next write passes it."""
-    if not isinstance(behind, ShareUpdate) or not update.state_batches or update.start_offset < 0:
+    """Whether the update acknowledges offsets that no record before it names, and the next write passes them.
+
+    The start offset before it is determined: an undetermined one may become any.
+    """
+    start_before = getattr(before[-1], "start_offset", -1) if before else -1
+    if not isinstance(behind, ShareUpdate) or not update.state_batches or start_before < 0:
         return False
     first = update.state_batches[0]
     named_before = any(
