@@ -34,8 +34,8 @@ INVISIBLE: Final = {
     "partition not in the metadata": "the partition has no state, or comes within a minute of it",
     "record of a group lost": "the log cleaner removes records of groups, too",
     "record of a group twice": "a coordinator may write the same value again, but for a group epoch",
-    "record of the state log lost": "an update of another leader epoch, or no later write passes its offsets; the "
-    "rules of the state log look for snapshots",
+    "record of the state log lost": "no later write passes the offsets of a lost update; the rules of the state log "
+    "look for snapshots",
     "records of groups exchanged": "records of two groups, or of two members, have no order",
     "share partition deleted": "its group is deleted within a minute, or it is created again",
     "share partition lost": "its group is deleted within a minute",

@@ -36,9 +36,10 @@ UNSEEN = -1
 HEADER_BYTES = 3
 JUDGED = frozenset({
     "assigned_beyond_target", "target_not_assigned", "partition_not_in_topic", "state_epoch_below_group",
+    "start_offset_passes_record",
     "state_epoch_beyond_group", "left_state_fences_group", "leader_epoch_beyond_topic", "start_offset_beyond_end",
-    "start_offset_passes_record", "batch_beyond_end", "batch_beyond_cut_end", "complete_count_beyond_end",
-    "negative_lag", "initialized_without_state", "no_common_group", "state_without_group", "state_after_group_deletion",
+    "batch_beyond_end", "batch_beyond_cut_end", "complete_count_beyond_end", "negative_lag",
+    "initialized_without_state", "no_common_group", "state_without_group", "state_after_group_deletion",
     "unknown_topic_partition", "group_epoch_skips", "epochs_out_of_order", "assigned_without_state",
     "assigned_unevenly", "member_state", "member_tombstones_out_of_order",
 })  # fmt: skip

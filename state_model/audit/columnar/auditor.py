@@ -23,6 +23,7 @@ from state_model.audit.columnar.continuation import (
     lists_of_numbers,
     matrix_of,
     rows_of,
+    states_of,
 )
 from state_model.audit.columnar.kernels import audit_kernel, layout
 from state_model.audit.columnar.kernels.step_kernels import NO_STATE, Breakpoints
@@ -216,7 +217,7 @@ class Auditor:
         """Takes over the states of audits of the records before (AUDIT_STATE), one row for each of the logs."""
         self.resume_counts(state, logs)
         self.is_from_zero[logs] = state.column("is_from_zero").to_numpy()
-        self.matrix = matrix_of(state, "states", layout.STATE_COLUMNS)
+        self.matrix = states_of(state)
         self._pool = Breakpoints(*(matrix_of(state, name, 1).ravel() for name in BREAKPOINTS))
         sizes = lengths_of(state, BREAKPOINTS[0])
         begins = np.repeat(np.cumsum(sizes) - sizes, lengths_of(state, "share_partitions"))

@@ -28,19 +28,19 @@ def passed_offsets(log: Iterable[Step]) -> Iterator[Passed]:
     largest: dict[SharePartitionKey, int | None] = {}
     for step in log:
         key, value, before = step.record.key, step.written, step.before
-        known = largest.get(key)
+        known_start = largest.get(key)
         is_write = step.update is not None or step.snapshot_kind is SnapshotKind.WRITE
-        if value is not None and is_write and before.is_live and before.start_offset >= 0 and known is not None:
-            offsets = range(max(before.start_offset, known), value.start_offset)
+        if value is not None and is_write and before.is_live and before.start_offset >= 0 and known_start is not None:
+            offsets = range(max(before.start_offset, known_start), value.start_offset)
             values = zip(offsets, values_at(before.content, offsets), strict=True)
             passed = tuple(offset for offset, pair in values if pair is None or pair[1] == AVAILABLE)
             if passed:
                 places = before.snapshot_log_offset, before.log_offset
                 yield Passed(key, step.log_offset, value.start_offset, passed, *places)
-        largest[key] = _largest(step, known)
+        largest[key] = _largest(step, known_start)
 
 
-def _largest(step: Step, known: int | None) -> int | None:
+def _largest(step: Step, known_start: int | None) -> int | None:
     """The largest start offset after a record; None: records before it may be missing."""
     value, before, kind = step.written, step.before, step.snapshot_kind
     if value is None:
@@ -49,7 +49,7 @@ def _largest(step: Step, known: int | None) -> int | None:
         return value.start_offset
     if not before.is_live:
         return None
-    if known is not None:
-        return max(known, value.start_offset)
+    if known_start is not None:
+        return max(known_start, value.start_offset)
     is_repeated = kind is SnapshotKind.COLD or value.leader_epoch > before.leader_epoch
     return None if is_repeated or value.start_offset == NOT_DETERMINED else value.start_offset
