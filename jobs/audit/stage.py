@@ -31,7 +31,7 @@ from sharelens.lake.slices import BRONZE, PartitionKey, Slice, slices
 from sharelens.lake.tables import BRONZE_LOG_RECORD, GOLD_AUDIT_STATE, TABLES
 from sharelens.measures.settings.over_time import DELIVERY_COUNT_LIMIT, GroupSettings, changed_groups
 from state_model.audit.columnar.across import ACROSS, COUNTS_OF_STATE, LOG_FINDING, PLACE, across_logs
-from state_model.audit.columnar.continuation import FORMAT
+from state_model.audit.columnar.continuation import FORMATS
 from state_model.audit.columnar.explained import with_causes
 from state_model.audit.columnar.log_pairs import BETWEEN, STATES_READ
 from state_model.audit.columnar.partitions import LogFacts
@@ -93,7 +93,7 @@ def plan_jobs(
         books.extents(lake, (pc.field("topic") == STATE_TOPIC) & (pc.field("status") == "taken"))
     )
     late = {key for key, row in rows.items() if row["rebuild"]}
-    late |= {key for key in rows if key not in state_by_partition or state_by_partition[key]["format"] != FORMAT}
+    late |= {key for key in rows if key not in state_by_partition or state_by_partition[key]["format"] not in FORMATS}
     late |= _with_other_limits(lake, stored, before, settings)
     late |= unfit
     keys = sorted(rows.keys() | late)

@@ -19,7 +19,7 @@ from sharelens.lake.slices import PartitionKey, Slice, read_partitions, read_uni
 from sharelens.lake.tables import GOLD_AUDIT_STATE, TABLES
 from sharelens.measures.settings.over_time import DELIVERY_COUNT_LIMIT, GroupSettings, largest
 from state_model.audit.columnar.across import LOG_FINDING, STORED, of_log
-from state_model.audit.columnar.continuation import AUDIT_STATE, FORMAT
+from state_model.audit.columnar.continuation import AUDIT_STATE, FORMATS
 from state_model.audit.columnar.findings import findings
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.partitions import LogFacts, PartitionsAudit
@@ -165,7 +165,7 @@ def _audited(
         audit: PartitionsAudit = PartitionAudit.of_log(logs[0], limit_of_group=limit_of_group, state=states)
     else:
         audit = PartitionsAudit(logs, limit_of_group=limit_of_group, states=states)
-    if keeps_below and stored.num_rows and stored.column("format")[0].as_py() == FORMAT:
+    if keeps_below and stored.num_rows and stored.column("format")[0].as_py() in FORMATS:
         audit.keep_below(stored, logs[0].first_offset)
     for job in jobs:
         if job.at_start is not None:

@@ -21,6 +21,7 @@ CONTENT: Final = frozenset(
         "write_snapshot_loses_state",
         "new_leader_writes_data",
         "complete_count_too_small",
+        "start_offset_passes_record",
     }
 )
 """Rules that a wrong delivery state before a record leads to."""

@@ -10,6 +10,11 @@ def start_offset_beyond_end(start_offset: int, end_offset: int) -> Difference | 
     return Difference(Field.START_OFFSET, end_offset, start_offset) if start_offset > end_offset else None
 
 
+def start_offset_passes_record(start_offset: int, record_offset: int) -> Difference:
+    """A start offset behind a record without an outcome."""
+    return Difference(Field.START_OFFSET, record_offset, start_offset)
+
+
 def batch_beyond_end(last_offset: int, end_offset: int) -> Difference | None:
     """A state batch that ends at or behind the end of the user topic's partition."""
     return Difference(Field.LAST_OFFSET, end_offset, last_offset) if last_offset >= end_offset else None
@@ -73,6 +78,27 @@ RULES = (
         remedy="Compare with the topic's end; reset the group's offset.",
         source="share-partition §2, SharePartition",
         needs=(Need.USER_TOPIC,),
+    ),
+    Rule(
+        number=29,
+        part=1,
+        code="start_offset_passes_record",
+        title="A write moves the start offset past no record that has no outcome",
+        severity=WARNING,
+        relation="<=",
+        impact=Impact.LOST,
+        affected=Affected.BETWEEN,
+        why="A leader moves the start offset behind acknowledged and archived offsets alone. Here the log of the topic "
+        "holds a record that is available, or was never settled, below the new one: an acknowledgement was lost, or "
+        "records were skipped. Legal are a record at the delivery count limit whose lock timed out while the share "
+        "coordinator could not be written to (it is archived in the leader's memory alone), and a compacted topic "
+        "whose copied replica was cleaned later than its leader. What the log start passed, control records, aborted "
+        "transactions and compacted topics are left out. Counts where the log start is known and the topic is known "
+        "until 2 minutes behind the record, as brokers write log starts down each minute.",
+        remedy="Look at the offsets with `sharelens trace`, and for failed writes of the share group state and lost "
+        "records of the state topic at that time; produce the records again if they were not processed.",
+        source="share-partition §7, SharePartition.maybeUpdateCachedStateAndOffsets",
+        needs=(Need.USER_TOPIC, Need.LOG_DIRECTORIES),
     ),
     Rule(
         number=30,

@@ -24,6 +24,7 @@ from tests.audit.judged_logs import (
     Violation,
     partitions_in,
 )
+from tests.audit.passing_judge import passing
 from tests.audit.world import World, ms
 from tests.logs.group_files import GroupEntry
 from tests.logs.state_logs import ORDERS_ID
@@ -35,6 +36,7 @@ UNSEEN = -1
 HEADER_BYTES = 3
 JUDGED = frozenset({
     "assigned_beyond_target", "target_not_assigned", "partition_not_in_topic", "state_epoch_below_group",
+    "start_offset_passes_record",
     "state_epoch_beyond_group", "left_state_fences_group", "leader_epoch_beyond_topic", "start_offset_beyond_end",
     "batch_beyond_end", "batch_beyond_cut_end", "complete_count_beyond_end", "negative_lag",
     "initialized_without_state", "no_common_group", "state_without_group", "state_after_group_deletion",
@@ -251,6 +253,8 @@ def _of_topics(logs: Logs) -> Iterator[Violation]:
         is_known = key[1] == 0 and newest_ms >= log[-1][1] + TOLERANCE_MS
         if is_known and start is not None and start >= 0 and count - start - max(dcc or 0, 0) < 0:
             yield Violation("negative_lag", *key, log[-1][0])
+        if key[1] == 0:
+            yield from passing(key, log, topic)
     if logs.world.metadata is not None:
         yield from _of_metadata(logs, logs.world.metadata)
 

@@ -37,6 +37,7 @@ from tests.audit.group_record_damages import (
     without_partitions,
 )
 from tests.audit.life_damages import deleted_group, early_tombstone, forgotten_state, on_values, unlisted
+from tests.audit.lost_outcomes import behind_log_start, copied_earlier, without_outcome
 from tests.audit.topic_damages import on_topic
 from tests.datasets import dataset
 from tests.once import computed_once, made_once
@@ -117,6 +118,10 @@ OPERATORS = (
     Operator(name="start offset of writes beyond the topic", damage=on_values(
         lambda value: {"start_offset": FAR, "state_batches": ()}, ShareUpdate),
         rules=frozenset({"start_offset_beyond_end"})),
+    Operator(name="update with the outcome of records never appended", damage=without_outcome(is_released=False),
+        rules=frozenset({"start_offset_passes_record"})),
+    Operator(name="records released, and passed by the next write", damage=without_outcome(is_released=True),
+        rules=frozenset({"start_offset_passes_record"})),
     Operator(name="delivery complete count beyond the topic", damage=on_values(
         lambda value: {"delivery_complete_count": FAR}, ShareUpdate),
         rules=frozenset({"complete_count_beyond_end", "negative_lag"})),
@@ -131,6 +136,10 @@ NEAR = (
         lambda topic, last: topic._replace(count=topic.count + 500))),
     Operator(name="user topic up to its last state", damage=on_topic(
         lambda topic, last: topic._replace(count=max(topic.count, last + 1), leader_epoch=topic.leader_epoch + 1))),
+    Operator(name="update never appended, the log start has passed its records",
+        damage=behind_log_start(without_outcome(is_released=False))),
+    Operator(name="update never appended, user topics copied earlier",
+        damage=copied_earlier(without_outcome(is_released=False))),
     Operator(name="user topic copied earlier", damage=on_topic(
         lambda topic, last: topic._replace(count=last - 5, newest_ms=1_000))),
 )  # fmt: skip

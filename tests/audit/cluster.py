@@ -23,7 +23,7 @@ from state_model.share_records import (
     encode_record,
 )
 from state_model.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, STATE_TOPIC
-from tools.log_writer.writer import encode_log, record_columns, write_partition
+from tools.log_writer.writer import encode_log, record_columns, write_checkpoints, write_partition
 
 STRETCH = 200
 """A broker's second becomes minutes, so that its own delays stay below 60 s and lives last longer."""
@@ -42,13 +42,17 @@ class Entry(NamedTuple):
 
 
 class Topic(NamedTuple):
-    """A partition of a user topic: how many records it has, the time and the leader epoch of the newest."""
+    """A partition of a user topic: how many records it has, the time and the leader epoch of the newest.
+
+    `log_start`: its log start offset; the records below it are still there.
+    """
 
     name: str
     topic_id: str
     count: int
     newest_ms: int
     leader_epoch: int
+    log_start: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +79,8 @@ class Cluster:
                 columns = record_columns([None] * topic.count, [b"v"] * topic.count, times)
                 log = encode_log(columns, records_per_batch=100, leader_epoch=topic.leader_epoch)
                 write_partition(folder, topic.name, number, log, topic_id=topic_id)
+        log_starts = {(topic.name, number): topic.log_start for (_, number), topic in self.topics.items()}
+        write_checkpoints(folder, log_starts=log_starts)
 
 
 Damage = Callable[[Cluster, random.Random], Cluster]

@@ -2,7 +2,8 @@
 
 from state_model.audit.columnar.auditor import Auditor
 from state_model.columnar.values import Loss
-from state_model.share_records import ShareRecord
+from state_model.share_records import SharePartitionKey, ShareRecord
+from tests.audit.reference.passed_offsets import Passed, passed_offsets
 from tests.audit.reference.steps import steps
 from tests.audit.reference.violations import violations
 from tests.logs.replay_logs import table
@@ -10,8 +11,7 @@ from tests.logs.replay_logs import table
 
 def reference_rows(log, *, is_from_zero=True, losses=(), limits=None):
     """(rule, share partition, log offset, field, at, expected, seen, snapshot, previous) of each violation, sorted."""
-    entries = [(offset, 10 * offset, ShareRecord(key=key, value=value)) for offset, (key, value, *_) in enumerate(log)]
-    walked = steps(entries, is_from_zero=is_from_zero, losses=losses, limits=limits)
+    walked = _steps(log, is_from_zero=is_from_zero, losses=losses, limits=limits)
     return sorted(
         (
             violation.rule_id,
@@ -26,6 +26,34 @@ def reference_rows(log, *, is_from_zero=True, losses=(), limits=None):
         )
         for violation in violations(walked)
     )
+
+
+def _steps(log, **options):
+    entries = [(offset, 10 * offset, ShareRecord(key=key, value=value)) for offset, (key, value, *_) in enumerate(log)]
+    return steps(entries, **options)
+
+
+def reference_passed(log, **options):
+    """What start offsets pass without an outcome."""
+    return list(passed_offsets(_steps(log, **options)))
+
+
+def columnar_passed(log, *, is_from_zero=True, losses=(), chunk=None):
+    """The same of the audit over Arrow, in chunks of so many records."""
+    auditor = Auditor(is_from_zero=is_from_zero)
+    whole_log = table([(key, value, False) for key, value, *_ in log])
+    lost = [_loss(offset, key) for offset, key in losses]
+    passed = {}
+    step = chunk or max(1, whole_log.num_rows)
+    for begin in range(0, whole_log.num_rows, step):
+        auditor.take(whole_log.slice(begin, step), lost if begin == 0 else ())
+        for row in auditor.passed.to_pylist():
+            key = SharePartitionKey(row["group_id"], row["topic_id"], row["partition"])
+            assert row["log_time_ms"] == 10 * row["log_offset"]
+            places = row["snapshot_log_offset"], row["previous_log_offset"]
+            record = Passed(key, row["log_offset"], row["start_offset"], (), *places)
+            passed.setdefault(record, []).extend(range(row["first_offset"], row["last_offset"] + 1))
+    return [record._replace(offsets=tuple(offsets)) for record, offsets in passed.items()]
 
 
 def columnar_rows(log, *, is_from_zero=True, losses=(), limits=None, chunk=None):

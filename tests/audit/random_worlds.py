@@ -62,7 +62,7 @@ class Cluster:
         world.state = {0: [*self.state, late]}
         end = GroupEntry(ms(end_s), EPOCH, epoch(1), "late")
         world.groups = {0: [*self.groups, end]}
-        world.topic = {"count": TOPIC_COUNT, "last_s": end_s + 60, "leader_epoch": 9, "records_per_batch": 1000}
+        world.with_topic(count=TOPIC_COUNT, last_s=end_s + 60, leader_epoch=9, records_per_batch=1000)
         partitions = [(ms(0), partition(ORDERS_ID, 9, number)) for number in range(PARTITIONS)]
         world.metadata = [(ms(0), topic("orders", ORDERS_ID)), *partitions, (ms(end_s + 61), topic("new", OTHER))]
         return world
@@ -366,6 +366,11 @@ def _topic_earlier(world: World, choice: int, size: int) -> World:
     return world
 
 
+def _topic_start(world: World, choice: int, size: int) -> World:
+    world.topic["log_start"] = 5 * (choice % 5)
+    return world
+
+
 def _metadata_without(world: World, choice: int, size: int) -> World:
     """A partition, or all of the topic, missing or later in the metadata."""
     assert world.metadata is not None
@@ -399,6 +404,7 @@ DAMAGES: Final[Mapping[str, Damage]] = {
     "end of the topic": _topic_end,
     "end of the topic after an election": _topic_cut,
     "topic copied earlier": _topic_earlier,
+    "log start of the topic": _topic_start,
     "partition not in the metadata": _metadata_without,
 }
 DAMAGED: Final = st.lists(

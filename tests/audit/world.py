@@ -29,7 +29,7 @@ from tests.logs.state_logs import (
     tombstone,
     update,
 )
-from tools.log_writer.writer import encode_log, record_columns, write_partition
+from tools.log_writer.writer import encode_log, record_columns, write_checkpoints, write_partition
 
 END_S = 600
 """The last record of each log is of this time; the topic and the metadata log go on for a minute."""
@@ -76,7 +76,7 @@ class World:
             0: [*(entry for life in lives for entry in life), of_group("late", 11, epoch(1), at_s=END_S)]
         }
         self.metadata: list[tuple[int, bytes]] | None = metadata()
-        self.topic = {"count": 10, "last_s": END_S + 60, "leader_epoch": 0, "records_per_batch": 1}
+        self.topic = {"count": 10, "last_s": END_S + 60, "leader_epoch": 0, "records_per_batch": 1, "log_start": 0}
         self.config = CONFIG
         self.config_s: float = 0
         self.state_ids: dict[int, str] = {}
@@ -123,7 +123,7 @@ class World:
         return self
 
     def with_topic(self, **changes: int) -> "World":
-        """Another end of the user topic."""
+        """Another end or log start offset of the user topic."""
         self.topic |= changes
         return self
 
@@ -163,6 +163,7 @@ class World:
             records_per_batch=int(self.topic["records_per_batch"]), leader_epoch=int(self.topic["leader_epoch"]),
         )  # fmt: skip
         write_partition(logs, "orders", 0, log, topic_id=ORDERS_ID)
+        write_checkpoints(logs, log_starts={("orders", 0): int(self.topic["log_start"])})
         if self.metadata is not None:
             write_metadata(logs, self.metadata)
         config = folder / "server.properties"

@@ -18,6 +18,7 @@ from sharelens.kafka_log.union import LogPartition
 from sharelens.measures.settings.coordinator import coordinator_config
 from sharelens.measures.settings.over_time import MAX_RECORD_LOCKS, largest
 from sharelens.measures.settings.streams import bounds_of
+from sharelens.measures.topics.record_ranges import NO_RECORDS, RecordRanges, record_ranges
 from sharelens.tables.limits import size_text
 from sharelens.tables.logs.directories import LogDirectories
 from sharelens.tables.logs.state import StateLog, size_bytes
@@ -26,6 +27,7 @@ from state_model.audit.columnar.continuation import KEYS
 from state_model.audit.columnar.lives import Turns, lives_of
 from state_model.audit.columnar.log_pairs import GroupLog, LogPairs, StatePartition, StateTopic, proofs_of_groups
 from state_model.audit.columnar.partition import PartitionAudit
+from state_model.audit.columnar.passed_offsets import PassedOffsets
 from state_model.audit.columnar.proofs import LogRecord, Proofs
 from state_model.audit.columnar.streams_audit import Completeness, transactional_streams_records
 from state_model.audit.columnar.topic_metadata import LogTimes, TopicMetadata, belongs_to, topic_metadata
@@ -46,9 +48,14 @@ GIVEN_BY_LOGS = frozenset(
 
 @dataclass(slots=True, kw_only=True)
 class BesideAudit:
-    """The rules on the records of one state log that need more than this log; `proofs` counts their violations."""
+    """The rules on the records of one state log that need more than this log; `proofs` counts their violations.
 
+    `audit`: that of the state log alone, which takes the records first.
+    """
+
+    audit: PartitionAudit
     topics: TopicAudit
+    passed: PassedOffsets
     configured: ConfiguredAudit | None
     proofs: Proofs
     turns: Turns = field(default_factory=Turns)
@@ -57,6 +64,7 @@ class BesideAudit:
         """The next records (SHARE_RECORD), which the audit has taken."""
         self.turns.take(records)
         self.topics.take(topic_records(records))
+        self.passed.take(self.audit.auditor.passed)
         if self.configured is not None:
             self.configured.take(records)
 
@@ -77,6 +85,7 @@ class OtherLogs:
         self._evidence = evidence
         self._between_ms = between_ms
         self._ends: dict[TopicPartition, TopicEnd | None] = {}
+        self._record_ranges: dict[TopicPartition, RecordRanges] = {}
         self._of_raw_records = Proofs(between_ms)
         self.warnings: list[str] = []
 
@@ -123,8 +132,16 @@ class OtherLogs:
         """The rules on the records that `audit` takes that need other logs or the configuration."""
         proofs = Proofs(self._between_ms)
         config = self._config
+        passed = PassedOffsets(
+            proofs,
+            known_until_ms=self._known_until_ms,
+            record_in=self._record_in,
+            topic_of=lambda place: self._user_partitions[place].topic,
+        )
         return BesideAudit(
+            audit=audit,
             topics=TopicAudit(self._topics, proofs),
+            passed=passed,
             configured=None if config is None else ConfiguredAudit(config, audit),
             proofs=proofs,
         )
@@ -245,6 +262,15 @@ class OtherLogs:
             self._ends[topic_partition] = None if partition is None else _topic_end(partition)
         return self._ends[topic_partition]
 
+    def _known_until_ms(self, topic_partition: TopicPartition) -> int | None:
+        end = self._end_of(topic_partition)
+        return None if end is None else max(end.newest_ms, self.read_until_ms or 0)
+
+    def _record_in(self, topic_partition: TopicPartition, first_offset: int, last_offset: int) -> int | None:
+        if topic_partition not in self._record_ranges:
+            self._record_ranges[topic_partition] = _record_ranges(self._user_partitions[topic_partition])
+        return self._record_ranges[topic_partition].first_in(first_offset, last_offset)
+
     def _span_at(self, topic_partition: TopicPartition, offset: int) -> int | None:
         partition = self._user_partitions.get(topic_partition)
         if partition is None:
@@ -278,6 +304,14 @@ def _topic_end(partition: LogPartition) -> TopicEnd | None:
         for row in headers.select(["max_timestamp_ms", "leader_epoch"]).to_pylist():
             newest = (row["max_timestamp_ms"], row["leader_epoch"])
     return TopicEnd(partition.topic, end.end_offset, *newest)
+
+
+def _record_ranges(partition: LogPartition) -> RecordRanges:
+    """The committed records of a user partition; none where a copy does not say where the log starts."""
+    if not all(copy.log_start_known for copy in partition.copies):
+        return NO_RECORDS
+    begin, end = partition.log_start_offset, reader.readable_end(partition, include_uncommitted=False)
+    return record_ranges(reader.scan_batches(partition, begin, end), begin)
 
 
 def _first_ms(log: StateLog) -> int:

@@ -23,9 +23,11 @@ from state_model.audit.columnar.continuation import (
     lists_of_numbers,
     matrix_of,
     rows_of,
+    states_of,
 )
 from state_model.audit.columnar.kernels import audit_kernel, layout
 from state_model.audit.columnar.kernels.step_kernels import NO_STATE, Breakpoints
+from state_model.audit.columnar.passed_offsets import NO_PASSED, passed_rows
 from state_model.audit.columnar.violations import NO_VIOLATIONS, NONE, VIOLATION, violation_rows
 from state_model.audit.rule import Field
 from state_model.columnar.keys import SHARE_PARTITION_KEY, Ints, number_keys
@@ -52,7 +54,7 @@ class Auditor:
     """The audit of some state partitions, called logs here and numbered from 0 on. By the number of a share partition:
     `keys`, `log_of`, `matrix` (its state; the columns are those of layout), and of all its records `count`, `first_at`,
     `last_at`, `first_ms`, `last_ms`. A share partition has a number in each log that has records of it. `is_from_zero`:
-    whether each log is there from offset 0 on.
+    whether each log is there from offset 0 on. `passed`: PASSED rows of the records that it took last.
 
     Args:
         is_from_zero: the log is there from offset 0 on, so that the first record of a share partition is a creation;
@@ -73,6 +75,7 @@ class Auditor:
         self._pool = Breakpoints(np.zeros(64, np.int64), np.zeros(64, np.int64))
         self._used = 0
         self._losses: dict[int, list[Loss]] = {}
+        self.passed = NO_PASSED
 
     def take(self, records: pa.Table, losses: Sequence[Loss] = ()) -> pa.Table:
         """VIOLATION rows of the next records (SHARE_RECORD, in log order, none uncommitted) of the only log.
@@ -92,6 +95,7 @@ class Auditor:
         kinds, times, values = _kinds(records), _ints(records, "timestamp_ms"), _values(records)
         batch_at, batches = _batches(records)
         hits = [np.empty((0, layout.HIT_COLUMNS), np.int64)]
+        passed = [np.empty((0, layout.PASSED_COLUMNS), np.int64)]
         bounds = np.searchsorted(logs, np.arange(len(self._logs) + 1)).tolist()
         for log, (begin, end) in enumerate(itertools.pairwise(bounds)):
             if begin == end:
@@ -105,7 +109,7 @@ class Auditor:
                 rows=values[begin:end],
                 batch_at=batch_at[begin : end + 1],
             )
-            of_log, count, self._pool, self._used = audit_kernel.audit_records(
+            of_log, count, ranges, range_count, self._pool, self._used = audit_kernel.audit_records(
                 audited,
                 batches,
                 loss_rows.get(log, NO_LOSSES),
@@ -116,9 +120,12 @@ class Auditor:
             )
             of_log[:count, layout.HIT_ROW] += begin
             hits.append(of_log[:count])
+            ranges[:range_count, layout.PASSED_ROW] += begin
+            passed.append(ranges[:range_count])
             if log in self._losses:
                 self._losses[log] = self._losses[log][int(self._logs[log, audit_kernel.LOSSES]) :]
         self._count(numbers, offsets, _ints(records, "log_time_ms"))
+        self.passed = passed_rows(records, np.concatenate(passed))
         return self._violations(records, numbers, np.concatenate(hits))
 
     def _numbered(self, records: pa.Table, logs: Ints) -> tuple[Ints, dict[int, Ints]]:
@@ -210,7 +217,7 @@ class Auditor:
         """Takes over the states of audits of the records before (AUDIT_STATE), one row for each of the logs."""
         self.resume_counts(state, logs)
         self.is_from_zero[logs] = state.column("is_from_zero").to_numpy()
-        self.matrix = matrix_of(state, "states", layout.STATE_COLUMNS)
+        self.matrix = states_of(state)
         self._pool = Breakpoints(*(matrix_of(state, name, 1).ravel() for name in BREAKPOINTS))
         sizes = lengths_of(state, BREAKPOINTS[0])
         begins = np.repeat(np.cumsum(sizes) - sizes, lengths_of(state, "share_partitions"))

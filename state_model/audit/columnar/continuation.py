@@ -9,12 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from state_model.audit.columnar.kernels import layout
+from state_model.audit.columnar.kernels.step_kernels import MAX_OFFSET
 from state_model.audit.columnar.violations import COUNTED, VIOLATION
 from state_model.columnar.keys import Ints
 from state_model.columnar.schemas import column
 
-FORMAT: Final = 1
-"""The version of the numbers in a state; a state of another version is of no use."""
+FORMAT: Final = 2
+"""The version of the numbers in a state."""
+FORMATS: Final = frozenset({1, FORMAT})
+"""Those that an audit goes on with; format 1 has no LARGEST_START. A state of another version is of no use."""
 KEYS: Final = pa.schema([("group_id", pa.string()), ("topic_id", pa.string()), ("partition", pa.int32())])
 COUNTS: Final = ("count", "first_at", "last_at", "first_ms", "last_ms")
 AUDITED: Final = pa.schema([*KEYS, *(pa.field(name, pa.int64()) for name in COUNTS)])
@@ -92,6 +96,19 @@ def rows_of(state: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
 
 def _as(kind: pa.DataType, column: pa.Array) -> pa.Array:
     return column if column.type == kind else column.cast(kind)
+
+
+def states_of(state: pa.Table) -> Ints:
+    """The state of each share partition, STATE_COLUMNS numbers; what an earlier format lacks is not known."""
+    widths = lengths_of(state, "states") // np.maximum(lengths_of(state, "share_partitions"), 1)
+    if np.isin(widths, (0, layout.STATE_COLUMNS)).all():
+        return matrix_of(state, "states", layout.STATE_COLUMNS)
+    parts = []
+    for row, width in enumerate(widths.tolist()):
+        numbers = matrix_of(state.slice(row, 1), "states", width or layout.STATE_COLUMNS)
+        missing = np.full((len(numbers), layout.STATE_COLUMNS - numbers.shape[1]), MAX_OFFSET)
+        parts.append(np.concatenate([numbers, missing], axis=1))
+    return np.concatenate(parts)
 
 
 def matrix_of(state: pa.Table, name: str, columns: int) -> Ints:

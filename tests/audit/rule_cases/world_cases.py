@@ -15,7 +15,8 @@ FAR = 1_000_000
 LIMIT = "share.coordinator.snapshot.update.records.per.snapshot="
 EVERY_SECOND = "share.coordinator.cold.partition.snapshot.interval.ms=1000\n"
 LOCKS = "group.share.partition.max.record.locks=100\n"
-ACKNOWLEDGED = 2
+AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
+PASSING_S = 100
 ENDS_S = 600
 
 
@@ -175,6 +176,21 @@ CONFIGURED: Final[Table[World]] = {
 }  # fmt: skip
 
 
+def passing(*writes: dict[str, Any], **changes: int) -> World:
+    """Writes of a share partition that begins at 0, a second apart; the topic has ten records."""
+    world = World().with_topic(**changes)
+    world.state[0] = [row for row in world.state[0] if (row["record_type"], row["group_id"]) != ("update", FOURTH)]
+    return world.with_state(*(written(FOURTH, at_s=PASSING_S + row, **fields) for row, fields in enumerate(writes)))
+
+
+def undetermined(*writes: dict[str, Any]) -> World:
+    """The same of one that begins where its leader says."""
+    world = passing(*writes)
+    creation = next(row for row in world.state[0] if row["group_id"] == FOURTH)
+    creation |= {"start_offset": -1, "delivery_complete_count": -1}
+    return world
+
+
 def at_end(**changes: int) -> World:
     """A write that names the last offset of the topic, and another end of it."""
     return near_end(batches=[(9, 9, ACKNOWLEDGED, 1)], delivery_complete_count=1).with_topic(**changes)
@@ -211,6 +227,28 @@ TOPICS: Final[Table[World]] = {
             "at the end": lambda: near_end(start=10),
             "below the end": lambda: near_end(start=9),
             "a topic copied a minute earlier": lambda: near_end(start=11).with_topic(last_s=ENDS_S + 59),
+        },
+    ),
+    "start_offset_passes_record": (
+        {
+            "offsets that were never settled": lambda: passing({"start": 2}),
+            "an available offset": lambda: passing(
+                {"start": 0, "batches": [(0, 0, ACKNOWLEDGED, 1), (1, 1, AVAILABLE, 1)], "delivery_complete_count": 1},
+                {"start": 2}),
+            "one of ten": lambda: passing(
+                {"start": 0, "batches": [(0, 3, ACKNOWLEDGED, 1), (5, 9, ACKNOWLEDGED, 1)],
+                    "delivery_complete_count": 9},
+                {"start": 10}),
+            "one above the log start": lambda: passing({"start": 2}, log_start=1),
+        },
+        {
+            "acknowledged and archived ones": lambda: passing(
+                {"start": 0, "batches": [(0, 0, ACKNOWLEDGED, 1), (1, 1, ARCHIVED, 1)], "delivery_complete_count": 2},
+                {"start": 2}),
+            "below the log start": lambda: passing({"start": 2}, log_start=2),
+            "a topic known for a minute less": lambda: passing({"start": 2}, last_s=PASSING_S + 119),
+            "by a reset": lambda: passing().with_state(created(FOURTH, at_s=PASSING_S, epoch=1, start=2)),
+            "a start offset that was not determined": lambda: undetermined({"start": 2}),
         },
     ),
     "batch_beyond_end": (

@@ -18,6 +18,7 @@ from state_model.audit.columnar.kernels.layout import (
     DELETED,
     HIT_COLUMNS,
     HITS_A_RECORD,
+    LARGEST_START,
     LAST_AT,
     LEADER_EPOCH,
     LIMIT,
@@ -28,6 +29,7 @@ from state_model.audit.columnar.kernels.layout import (
     MARK_SNAPSHOT,
     NO_SNAPSHOT,
     ORPHAN,
+    PASSED_COLUMNS,
     SIZE,
     SNAPSHOT,
     SNAPSHOT_AT,
@@ -44,6 +46,10 @@ from state_model.audit.columnar.kernels.layout import (
     AuditedRecords,
     Record,
     StateBatches,
+)
+from state_model.audit.columnar.kernels.passed_kernels import (
+    largest_start,
+    note_passed,
 )
 from state_model.audit.columnar.kernels.rule_kernels import (
     OPERATION_MS,
@@ -236,12 +242,14 @@ def has_archiving(states: np.ndarray, low: int, high: int) -> bool:
 
 
 @leaf
-def has_unknown_state(states: np.ndarray, low: int, high: int) -> bool:
-    """Whether one of the batches is in a state of a later Kafka, which may not follow the maximum rule."""
+def forget_unknown_state(state: np.ndarray, states: np.ndarray, low: int, high: int) -> None:
+    """Drops the state of a share partition where one of the record's batches is in a state of a later Kafka."""
+    # Such a state may not follow the maximum rule: what follows can't be compared up to the next snapshot.
     place = low
     while place < high and 0 <= states[place] <= LARGEST_STATE:
         place += 1
-    return place < high
+    if place < high:
+        forget(state, UNKNOWN)
 
 
 @leaf
@@ -319,15 +327,17 @@ def after_record(
 def audit_records(
     records: AuditedRecords, batches: StateBatches, losses: np.ndarray, log: np.ndarray, matrix: np.ndarray,
     pool: Breakpoints, used: int,
-) -> tuple[np.ndarray, int, Breakpoints, int]:  # fmt: skip
+) -> tuple[np.ndarray, int, np.ndarray, int, Breakpoints, int]:  # fmt: skip
     """Audits the records of one state partition, in log order; changes `matrix`, `log` and the pool.
 
-    `losses`: rows of (log offset, share partition or -1), ascending. Returns the violations with their number, and the
-    pool with its length.
+    `losses`: rows of (log offset, share partition or -1), ascending. Returns the violations with their number, the
+    ranges that start offsets pass without an outcome (PASSED_*) with theirs, and the pool with its length.
     """
     mark = np.empty(3, np.int64)
     hits = Hits(np.empty((2 * HITS_A_RECORD, HIT_COLUMNS), np.int64), mark)
     n = 0
+    passed = np.empty((64, PASSED_COLUMNS), np.int64)
+    passed_count = 0
     notes = np.zeros(NOTE_COUNT, np.int64)
     room = Breakpoints(np.empty(64, np.int64), np.empty(64, np.int64))
     new = Breakpoints(np.empty(64, np.int64), np.empty(64, np.int64))
@@ -348,12 +358,16 @@ def audit_records(
             room, new = with_room(room, need), with_room(new, need)
         if used + need + 8 > pool.at.shape[0]:
             pool = with_room(pool, used + need + 8)
+        if passed_count + state[SIZE] + 2 > passed.shape[0]:
+            passed = with_rows(passed, passed_count + state[SIZE] + 2)
         mark[MARK_ROW] = number
         mark[MARK_SNAPSHOT] = state[SNAPSHOT_AT]
         mark[MARK_PREVIOUS] = state[LAST_AT]
         snapshot = snapshot_kind(state, row, high - low) if kind == SNAPSHOT else NO_SNAPSHOT
         record = Record(kind, snapshot, log_offset, records.times[number], row, low, high)
         n = check_record(state, record, batches, hits, n)
+        passed_count = note_passed(state, record, pool, mark, passed, passed_count)
+        largest = largest_start(state, record)
         size = function_of(batches, low, high, room)
         written = Breakpoints(room.at[:size], room.values[:size])
         if kind == SNAPSHOT:
@@ -366,11 +380,9 @@ def audit_records(
                 n = check_cells(notes, hits, n)
         else:
             forget(state, DELETED)
-        # The state of a later Kafka may not follow the maximum rule: what follows can't be compared up to the next
-        # snapshot.
-        if has_unknown_state(batches.states, low, high):
-            forget(state, UNKNOWN)
+        forget_unknown_state(state, batches.states, low, high)
         state[LAST_AT] = log_offset
+        state[LARGEST_START] = largest
         if kind != TOMBSTONE:
             n = after_record(state, record, batches, pool, hits, n)
-    return hits.rows, n, pool, used
+    return hits.rows, n, passed, passed_count, pool, used

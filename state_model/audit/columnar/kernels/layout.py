@@ -25,9 +25,13 @@ import numpy as np
     SLOT_ROOM,
     LOSSES_SEEN,
     LIMIT,
-) = range(19)
-STATE_COLUMNS: Final = 19
-"""BEGIN, SIZE: its breakpoints in the pool; SLOT, SLOT_ROOM: the place that is reserved for them."""
+    LARGEST_START,
+) = range(20)
+STATE_COLUMNS: Final = 20
+"""BEGIN, SIZE: its breakpoints in the pool; SLOT, SLOT_ROOM: the place that is reserved for them.
+
+LARGEST_START: the largest start offset since its initialization; MAX_OFFSET: not known.
+"""
 
 # A record's value: SNAPSHOT_EPOCH to WRITE of the state, less this.
 VALUE: Final = SNAPSHOT_EPOCH
@@ -37,6 +41,10 @@ HIT_RULE, HIT_ROW, HIT_FIELD, HIT_AT, HIT_EXPECTED, HIT_SEEN, HIT_SNAPSHOT, HIT_
 HIT_COLUMNS: Final = 8
 HITS_A_RECORD: Final = 64
 """More than there are rules."""
+
+# Offsets without an outcome that the start offset of a record passes: one row a range of them.
+PASSED_ROW, PASSED_FIRST, PASSED_LAST, PASSED_SNAPSHOT, PASSED_PREVIOUS = range(5)
+PASSED_COLUMNS: Final = 5
 
 # What is known of the record that is checked, for the rows of its violations.
 MARK_ROW, MARK_SNAPSHOT, MARK_PREVIOUS = range(3)

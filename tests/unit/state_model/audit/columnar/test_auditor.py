@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state_model.share_records import ShareSnapshot, ShareUpdate, StateBatch
-from tests.audit.logs import columnar_rows, reference_rows
+from tests.audit.logs import columnar_passed, columnar_rows, reference_passed, reference_rows
 from tests.logs.replay_logs import HOSTILE_LOGS, KEYS, LOGS
 
 LOSSES = st.lists(st.tuples(st.integers(0, 12), st.sampled_from([None, *KEYS])), max_size=3)
@@ -42,6 +42,52 @@ def test_a_cold_snapshot_with_a_delivery_state_of_a_later_kafka_is_compared():
 def test_losses(log, losses, chunk):
     losses = sorted(losses, key=lambda loss: loss[0])
     assert columnar_rows(log, losses=losses, chunk=chunk) == without_bytes(reference_rows(log, losses=losses))
+
+
+@pytest.mark.slow
+@given(LOGS, st.booleans(), LOSSES, CHUNKS)
+def test_start_offsets_pass_what_they_pass_in_the_reference_form(log, is_from_zero, losses, chunk):
+    losses = sorted(losses, key=lambda loss: loss[0])
+    expected = reference_passed(log, is_from_zero=is_from_zero, losses=losses)
+    assert columnar_passed(log, is_from_zero=is_from_zero, losses=losses, chunk=chunk) == expected
+
+
+AVAILABLE, ACKNOWLEDGED = 0, 2
+OLDER_WRITE = [(0, 0, 5, ACKNOWLEDGED), (6, 6, 7, ACKNOWLEDGED), (2, 6, 7, ACKNOWLEDGED)]
+"""Start offset, and first, last offset and state of a batch, by write; the last moves the start offset back."""
+
+
+@pytest.mark.parametrize(
+    ("writes", "passed"),
+    [
+        ([(0, 0, 5, ACKNOWLEDGED), (6, 6, 7, ACKNOWLEDGED)], []),
+        ([(0, 0, 5, ACKNOWLEDGED), (8, 8, 9, ACKNOWLEDGED)], [(6, 7)]),
+        ([(0, 0, 3, AVAILABLE), (6, 6, 7, ACKNOWLEDGED)], [(0, 5)]),
+        ([(0, 2, 3, ACKNOWLEDGED), (6, 6, 7, ACKNOWLEDGED)], [(0, 1), (4, 5)]),
+        ([*OLDER_WRITE, (8, 8, 8, ACKNOWLEDGED)], []),
+        ([*OLDER_WRITE, (9, 9, 9, ACKNOWLEDGED)], [(8, 8)]),
+    ],
+    ids=["nothing", "a hole", "available ones", "two ranges", "behind an older write", "a hole behind an older write"],
+)
+def test_what_the_start_offset_of_writes_passes(writes, passed):
+    values = [snapshot()._replace(start_offset=0, delivery_complete_count=0)]
+    for start, first, last, state in writes:
+        batches = (StateBatch(first, last, state, 1),)
+        values.append(ShareUpdate(snapshot_epoch=0, leader_epoch=0, start_offset=start, state_batches=batches))
+    log = [(KEYS[0], value, False) for value in values]
+    offsets = [offset for first, last in passed for offset in range(first, last + 1)]
+    assert [offset for row in columnar_passed(log) for offset in row.offsets] == offsets
+
+
+def test_the_first_write_behind_a_snapshot_whose_past_is_unknown_passes_nothing():
+    """A retried older write may have moved the start offset of the snapshot back."""
+    values = [snapshot()._replace(start_offset=0, delivery_complete_count=0)]
+    for start in (6, 9):
+        batches = (StateBatch(start, start, ACKNOWLEDGED, 1),)
+        values.append(ShareUpdate(snapshot_epoch=0, leader_epoch=0, start_offset=start, state_batches=batches))
+    log = [(KEYS[0], value, False) for value in values]
+    assert [row.offsets for row in columnar_passed(log)] == [(0, 1, 2, 3, 4, 5), (7, 8)]
+    assert [row.offsets for row in columnar_passed(log, is_from_zero=False)] == [(7, 8)]
 
 
 @pytest.mark.slow
