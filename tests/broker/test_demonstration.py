@@ -13,6 +13,7 @@ from tests.processes.in_process import no_session
 pytestmark = pytest.mark.broker
 
 
+@pytest.mark.soak
 def test_the_demo_makes_an_incident_and_reads_it(capsys: pytest.CaptureFixture[str]):
     with (
         mock.patch("tempfile.tempdir", "/tmp"),  # a longer path takes more columns

@@ -9,7 +9,6 @@ import pytest
 from sharelens.broker.simulator.settings import profile
 from sharelens.broker.simulator.simulation import simulate
 from state_model.columnar.kernels import SHIPPED
-from tests.depths import in_soak
 from tests.processes.answers import answers_of
 
 QUESTIONS = ("state", "latency", "attempts", "redelivered")
@@ -30,7 +29,8 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
     return command_lines
 
 
-@pytest.mark.parametrize("logs", [1, *in_soak(len(LOGS))])
+@pytest.mark.soak
+@pytest.mark.parametrize("logs", [1, len(LOGS)])
 def test_kernels_of_the_package_answer_as_interpreted_ones(lines: list[list[str]], logs: int) -> None:
     lines = lines[: logs * len(QUESTIONS)]
     with_package = answers_of(PYTHON, lines, VARIABLES)

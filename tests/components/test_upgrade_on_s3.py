@@ -31,7 +31,8 @@ def upgraded(lake: str) -> Upgraded:
     return upgrade(UpgradeOptions(lake=Lake(lake), dry_run=False, in_process_bytes=ANY_SIZE), no_session)
 
 
-@pytest.mark.parametrize("name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.soak) for name in NAMES[1:])])
+@pytest.mark.soak
+@pytest.mark.parametrize("name", NAMES)
 def test_an_old_lake_becomes_what_this_version_would_have_written(name: str, bucket: str, tmp_path: Path) -> None:
     upload(old_lake(name, tmp_path / "old"), bucket)
     assert upgraded(bucket).is_needed

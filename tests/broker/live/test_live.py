@@ -278,6 +278,7 @@ def test_doctor_names_the_rights_that_a_user_lacks(tmp_path, capsys):
     assert "the cluster does not answer" in capsys.readouterr().out
 
 
+@pytest.mark.soak
 def test_an_evidence_folder_is_verified_against_its_cluster(broker, groups, tmp_path, capsys):
     folder, words = str(tmp_path / "case"), ["--bootstrap-server", broker.bootstrap]
     window = ["--from", "2020-01-01T00:00:00Z", "--to", "2100-01-01T00:00:00Z"]

@@ -106,6 +106,7 @@ def test_the_lag_of_a_kafka_is_what_its_tool_prints(kafka, lake, capsys):
     )
 
 
+@pytest.mark.soak
 def test_ends_and_start_offsets_are_those_of_kafkas_own_clients(kafka, lake, capsys):
     """kafka-get-offsets.sh, and offsets and members by the Java Admin client, beside `lag`, `state`, `describe`."""
     of_cluster = ("--bootstrap-server", kafka.bootstrap)

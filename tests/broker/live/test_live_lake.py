@@ -188,6 +188,7 @@ def test_the_lag_needs_no_record_of_a_user_topic_and_another_cluster_than_named_
     assert not (lake / ".fetched").exists()
 
 
+@pytest.mark.soak
 def test_a_lake_of_another_cluster_is_refused_unless_the_user_names_the_cluster(broker, tmp_path, capsys):
     lake, other = tmp_path / "lake", running.start(tmp_path / "other", **SHARE_SETTINGS)
     consumed(broker)

@@ -126,6 +126,7 @@ def test_markers_and_aborted_records_do_not_wait(broker, groups, transactional, 
     assert [row["group_id"] for row in rows if transactional.get(row["group_id"]) == waiting]
 
 
+@pytest.mark.soak
 def test_aborted_records_wait_for_a_group_that_reads_uncommitted_ones(broker, tmp_path, capsys):
     group, topic = new_share_group(broker), new_topic(broker)
     produce(broker, topic, ["read"])

@@ -99,6 +99,7 @@ def until(condition: Any) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.soak
 def test_state_records_that_were_pruned_before_a_run_are_a_gap_that_is_printed_at_once(tmp_path, capsys):
     broker = running.start(tmp_path / "log", **PRUNED)
     group, topic = new_share_group(broker), filled(broker)

@@ -119,6 +119,7 @@ def lives_of(kinds):
     return actual
 
 
+@pytest.mark.soak
 def test_admin(tmp_path):
     recorded = Recorded("admin")
     cluster = Cluster(tmp_path, recorded)

@@ -132,7 +132,7 @@ class Application:
         return counts
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.soak
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
 def test_three_instances_count_as_on_kafka(
     machine: StreamsMachine, clusters: tuple[Cluster, Cluster], guarantee: str
