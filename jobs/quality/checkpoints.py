@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.errors import JobError
-from jobs.quality.met import NO_VALUE, observed_if_met
+from jobs.quality.met import NO_VALUE, observed_if_met, unexpected_text
 from jobs.quality.rule import BLOCKING, Rule, suite_name
 
 SHOWN = 5
@@ -172,6 +172,6 @@ def _observed(figures: Any) -> str:
         values = figures.get("partial_unexpected_list") or []
         shown = f", such as {', '.join(map(str, values))}" if values else ""
         judged = figures["element_count"] - figures.get("missing_count", 0)
-        return f"{figures['unexpected_count']} of {judged} unexpected{shown}"[:LONGEST]
+        return f"{unexpected_text(figures['unexpected_count'], judged)}{shown}"[:LONGEST]
     value = figures.get("observed_value")
     return (NO_VALUE if value is None else str(value))[:LONGEST]

@@ -75,7 +75,12 @@ def _all(conditions: pa.Array | pa.ChunkedArray) -> bool:
 
 
 def _all_as_expected(column: pa.ChunkedArray) -> str:
-    return f"0 of {len(column) - int(column.null_count)} unexpected"
+    return unexpected_text(0, len(column) - int(column.null_count))
+
+
+def unexpected_text(count: int, judged: int) -> str:
+    """How many of the values that a rule judged did not meet it."""
+    return f"{count} of {judged} unexpected"
 
 
 LOOKS: Mapping[str, Callable[[Mapping[str, Any], pa.Table], str | None]] = {

@@ -1,4 +1,4 @@
-"""Recorded logs with other bytes in their files: whatever is asked, the end is an answer or one line, and soon.
+"""Recorded logs with other bytes in their files: whatever the question, the end is an answer or one line, and soon.
 
 Bytes change as they are, or inside records whose checksums are right again, so that hostile content is decoded, too:
 records of share groups' state, of all kinds of groups, of the metadata log and of user topics, and small files.
@@ -23,7 +23,7 @@ from tests.datasets import dataset
 from tests.logs.batch_files import batches_of
 
 LOGS = (("admin", "logs"), ("streams", "logs"), ("metadata", "node1"))
-QUESTIONS = (("overview",), ("audit",), ("state",), ("groups",), ("overview", "--all-rows"), ("status",), ("lag",))
+QUESTIONS = (("overview",), ("audit",), ("state",), ("groups",), ("poison",), ("status",), ("lag",))
 CHECKSUM = slice(17, 21)
 """Where a record batch has its checksum, of all that follows."""
 SAMPLE, SOAK, IN_ONE_PROCESS = 12, 20_000, 500
@@ -85,6 +85,14 @@ def fault_of(folder: Path, seed: int) -> str | None:
     if code in (0, 1, 2, 3) and not is_internal and (code in (0, 3) or text.strip()):
         return None
     return f"seed {seed}, {' '.join(words)}: exit {code}, {text[-500:]}"
+
+
+@pytest.mark.parametrize("words", QUESTIONS, ids="-".join)
+def test_each_question_answers_over_the_log_as_it_is(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, "--log-dir", str(dataset("admin") / "logs"), "-o", "json"]) == 0
+    assert capsys.readouterr().out
 
 
 @pytest.mark.parametrize("seed", range(SAMPLE))

@@ -38,8 +38,7 @@ FIRST_OF_TASKS = {
     "bronze.log_record", "silver.share_record", "gold.share_partition_history", "bronze.topic_batch", "gold.stall",
 }  # fmt: skip
 """Of each of these stages the table whose file a task begins first."""
-ROUNDS = 3
-SOAK_ROUNDS = 200
+ROUNDS = 200
 SESSION_EVERY = 5
 """One killed run in so many has a session, with a JVM and workers; the others work as users' small runs do."""
 LONGEST_S = 60.0
@@ -190,12 +189,7 @@ def kill_and_finish(count: int, spark: SparkSession, logs: str, undisturbed: Pat
 
 
 @pytest.mark.soak
-def test_killed_processes_leave_nothing_that_the_next_run_cannot_finish(
+def test_hundreds_of_killed_processes_leave_nothing_that_the_next_run_cannot_finish(
     spark: SparkSession, logs: str, undisturbed: Path, tmp_path: Path
 ) -> None:
     kill_and_finish(ROUNDS, spark, logs, undisturbed, tmp_path)
-
-
-@pytest.mark.soak
-def test_hundreds_of_killed_processes(spark: SparkSession, logs: str, undisturbed: Path, tmp_path: Path) -> None:
-    kill_and_finish(SOAK_ROUNDS, spark, logs, undisturbed, tmp_path)

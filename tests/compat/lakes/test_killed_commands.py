@@ -59,7 +59,7 @@ class Work:
         return time.monotonic() - began
 
     def readers_see_a_cut(self, lake: Path) -> None:
-        """A reader sees the lake before the work, or behind it, or is told that there is none to read yet."""
+        """A reader sees the lake before the work, or behind it, or an error that there is none to read yet."""
         try:
             open_lake(lake)
         except LakeError:

@@ -73,7 +73,7 @@ def test_an_endpoint_without_tls_allows_http_and_one_that_is_no_url_is_refused(m
 
 @pytest.fixture
 def paths_of_requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The paths of what is asked of a server on loopback, which has nothing, and which Google's options name."""
+    """The paths of requests to a server on loopback, which has nothing, and which Google's options name."""
     paths: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
