@@ -11,13 +11,16 @@ import pyarrow.compute as pc
 from jobs import books
 from jobs.decode.stage import GROUP, changed
 from jobs.incarnations import incarnations, newest_incarnations
+from sharelens.evidence.conditions import all_of
 from sharelens.evidence.schemas import GROUP_RECORD
 from sharelens.groups.histories import histories
 from sharelens.groups.intervals import Histories
 from sharelens.groups.replay import SHARE_TYPES, in_log_order
+from sharelens.groups.whole_logs import marked_each
 from sharelens.lake.lake import Lake
 from sharelens.lake.parquet import write_rows
 from sharelens.lake.tables import TABLES
+from sharelens.tables.lakes.places import whole_logs
 from state_model.streams.records import STREAMS_TYPES
 from state_model.topics import OFFSETS_TOPIC
 
@@ -60,14 +63,19 @@ def run_group_histories(lake: Lake) -> dict[str, int]:
 def _news(lake: Lake, before: int) -> Iterator[tuple[str, pa.Array | None]]:
     """The clusters with new records of groups with a history, and the groups; None: all.
 
-    All where a log starts over, and where the topic was once created again: the other incarnation may have been the
-    newest one at the last run.
+    All where a log starts over, where the topic was once created again (the other incarnation may have been the newest
+    one at the last run), and where a log that was whole lacks records now: rows of all its groups depend on that.
     """
     partitions = changed(lake, before, ["log_record", "replay", "measure"])
     of_groups = [(key[0], row["rebuild"]) for key, row in partitions.items() if row["topic"] == OFFSETS_TOPIC]
     topic_ids = incarnations(lake, OFFSETS_TOPIC) if of_groups else {}
-    several = {cluster_id for cluster_id, ids in topic_ids.items() if len(ids) > 1}
-    starts_over = {cluster_id for cluster_id, is_rebuilt in of_groups if is_rebuilt or cluster_id in several}
+    starts_over = {
+        cluster_id
+        for cluster_id, is_rebuilt in of_groups
+        if is_rebuilt
+        or len(topic_ids.get(cluster_id, ())) > 1
+        or _whole_logs(lake, cluster_id, before) - _whole_logs(lake, cluster_id)
+    }
     yield from ((cluster_id, None) for cluster_id in sorted(starts_over))
     names = ["cluster_id", "group_id"]
     fresh = lake.snapshot(GROUP).rows(names, (pc.field("run_id") > before) & WITH_HISTORY)
@@ -81,4 +89,13 @@ def _histories(lake: Lake, cluster_id: str, log_topic_id: str, groups: pa.Array 
     where = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == log_topic_id) & WITH_HISTORY
     if groups is not None:
         where &= pc.field("group_id").isin(groups)
-    return histories(in_log_order(lake.snapshot(GROUP).rows(GROUP_RECORD.names, where)))
+    rows = in_log_order(lake.snapshot(GROUP).rows(GROUP_RECORD.names, where))
+    return histories(marked_each(rows, "log_topic_id", _whole_logs(lake, cluster_id)))
+
+
+def _whole_logs(lake: Lake, cluster_id: str, up_to: int | None = None) -> set[tuple[str, int]]:
+    """The logs of a cluster of which silver.group_record lacks no record; `up_to`: by what runs up to this one took."""
+    of_cluster = pc.field("cluster_id") == cluster_id
+    if up_to is not None:
+        of_cluster &= (pc.field("run_id") <= up_to) | (pc.field("status") != "taken")
+    return whole_logs(lambda table, names, where: lake.snapshot(table).rows(names, all_of(of_cluster, where)), GROUP)

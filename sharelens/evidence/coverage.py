@@ -116,6 +116,25 @@ def coverage(extents: Iterable[Extent]) -> Coverage:
     )
 
 
+def is_whole(extents: Iterable[Extent], table: str) -> bool:
+    """Whether a table has a row for every offset of a log partition from 0 to the end of its extents.
+
+    `extents`: all rows of the partition, in any order. Each run must have found a record at every offset that it took,
+    and retention must not have cut the table.
+    """
+    ranges: list[Interval] = []
+    for row in extents:
+        first, end = row["from_offset"], row["end_offset_exclusive"]
+        if row["status"] == "dropped" and row["content"] == table.partition(".")[0]:
+            return False
+        if row["status"] == "taken" and row["content"] == "log_record":
+            if row["record_count"] != end - first:
+                return False
+            ranges.append((first, end))
+    covered = union(ranges)
+    return len(covered) == 1 and covered[0][0] == 0
+
+
 def _uncommitted(
     before: Sequence[Interval], row: Extent, committed_end: int, gaps: Sequence[Interval]
 ) -> list[Interval]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from sharelens.evidence.offset_commit_rows import COMMIT_COLUMNS
 from sharelens.groups.intervals import Row, marks
 from sharelens.groups.replay import CompactionBound
+from sharelens.groups.whole_logs import is_log_whole
 from state_model.errors import DecodeError
 from state_model.offset_commits import CommittedOffset, OffsetPlace, read_committed, read_place
 
@@ -40,10 +41,10 @@ class Committed:
 
 @dataclass(slots=True)
 class _Offsets:
+    bound: CompactionBound
     newest: dict[OffsetPlace, OffsetChange] = field(default_factory=dict)
     pending: dict[int, dict[OffsetPlace, OffsetChange]] = field(default_factory=dict)
     later: set[OffsetPlace] = field(default_factory=set)
-    bound: CompactionBound = field(default_factory=CompactionBound)
     last_offset: int = -1
 
     def take(self, row: Row) -> None:
@@ -84,12 +85,12 @@ class _Offsets:
 
 
 def committed_offsets(records: pa.Table, as_of_ms: int | None = None) -> dict[OffsetPlace, Committed]:
-    """The committed offsets by partition, from COMMIT_COLUMNS rows of one group in (partition, offset) order.
+    """The committed offsets by partition, from COMMIT_COLUMNS rows of one group, in log order (IS_LOG_WHOLE if known).
 
     `as_of_ms`: after the records with a log time up to this one. A partition whose first commit came later is there
     without an offset, incomplete where compaction may have removed an earlier one.
     """
-    offsets = _Offsets()
+    offsets = _Offsets(CompactionBound(is_log_whole=is_log_whole(records)))
     log_time_ms: dict[int, int] = {}
     for row in _rows(records):
         log_partition = row["partition"]

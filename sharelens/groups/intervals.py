@@ -15,6 +15,7 @@ import pyarrow as pa
 from sharelens.groups import schemas
 from sharelens.groups.replaced_records import first_replacements, keys_of
 from sharelens.groups.replay import is_undecoded
+from sharelens.groups.whole_logs import whole_groups
 
 Row: TypeAlias = dict[str, Any]
 Cells: TypeAlias = tuple[object, ...]
@@ -170,7 +171,7 @@ def with_marks(records: pa.Table) -> pa.Table:
     A record of a group that can't be decoded makes all its rows incomplete: what it changed is unknown.
     """
     keys = keys_of(records)
-    is_covered = np.arange(records.num_rows) >= first_replacements(keys)[keys.groups]
+    is_covered = np.arange(records.num_rows) >= first_replacements(keys, whole_groups(records))[keys.groups]
     has_undecoded = np.zeros(len(keys.names), np.bool_)
     has_undecoded[keys.groups[is_undecoded(records).to_numpy(zero_copy_only=False)]] = True
     uncommitted = records.column("uncommitted").to_numpy()

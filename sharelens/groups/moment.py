@@ -24,6 +24,7 @@ from sharelens.groups.replay import (
     with_log_times,
 )
 from sharelens.groups.streams_replay import LateStreamsReplay
+from sharelens.groups.whole_logs import whole_groups
 from state_model.streams import records as streams
 
 MEMBER_TYPES = (MEMBER, MEMBER_TARGET, ASSIGNMENT, streams.MEMBER, streams.MEMBER_TARGET, streams.ASSIGNMENT)
@@ -103,7 +104,7 @@ def _moments(
     keys = keys_of(rows)
     newest = np.zeros(len(keys.names), np.int64)
     newest[keys.groups] = np.arange(rows.num_rows)
-    first_replaced = first_replacements(keys)
+    first_replaced = first_replacements(keys, whole_groups(rows))
     undecoded = {name for name, *_ in _distinct(rows.filter(is_undecoded(rows)), ["group_id"])}
     needed = is_needed(rows, keys)
     needed[newest] = True

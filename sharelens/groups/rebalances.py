@@ -25,6 +25,7 @@ from sharelens.groups.replay import (
     changes,
 )
 from sharelens.groups.schemas import REBALANCE
+from sharelens.groups.whole_logs import whole_groups
 
 _Member: TypeAlias = tuple[str, str | None]
 Targets = Mapping[str, Partitions]
@@ -34,8 +35,11 @@ Targets = Mapping[str, Partitions]
 def rebalances(records: pa.Table) -> pa.Table:
     """REBALANCE rows of GROUP_RECORD rows, which come in (partition, log offset) order; by group, then as they came."""
     of_groups: dict[str, _Rebalances] = {}
+    whole = whole_groups(records)
     for change in changes(records):
-        of_groups.setdefault(change.group_id, _Rebalances()).take(change)
+        if change.group_id not in of_groups:
+            of_groups[change.group_id] = _Rebalances(CompactionBound(is_log_whole=change.group_id in whole))
+        of_groups[change.group_id].take(change)
     rows = [row for name in sorted(of_groups) for row in of_groups[name].finished()]
     return pa.Table.from_pylist(rows, schema=REBALANCE)
 
@@ -49,8 +53,8 @@ class _Rebalances:
     lists are tuples, which take less time than dicts where there are many moves.
     """
 
+    bound: CompactionBound
     group: ShareGroup = field(default_factory=ShareGroup)
-    bound: CompactionBound = field(default_factory=CompactionBound)
     rows: list[Row] = field(default_factory=list)
     targets: Targets = field(default_factory=dict)
     before: Targets | None = None

@@ -4,7 +4,7 @@ A value of a key is replaced by the next one, unless a tombstone stands between 
 tombstone of the same member (which keeps or removes what the value made), or one of the group itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -58,14 +58,19 @@ def is_needed(rows: pa.Table, keys: Keys) -> Bools:
     return needed
 
 
-def first_replacements(keys: Keys) -> npt.NDArray[np.int64]:
-    """The first row of each group, by number, whose key an earlier row has; the number of rows where there is none."""
+def first_replacements(keys: Keys, whole_groups: Collection[str] = ()) -> npt.NDArray[np.int64]:
+    """The row of each group, by number, from which on compaction has removed none.
+
+    It is the first one whose key an earlier row has (`replay.CompactionBound`), of `whole_groups` the first one; the
+    number of rows where there is none.
+    """
     count = len(keys.keys)
     is_first = np.zeros(count, np.bool_)
     is_first[np.unique(keys.keys, return_index=True)[1]] = True
     result = np.full(len(keys.names), count, np.int64)
     rows = np.flatnonzero(~is_first)
     np.minimum.at(result, keys.groups[rows], rows)
+    result[[name in whole_groups for name in keys.names]] = 0
     return result
 
 

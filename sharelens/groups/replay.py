@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from sharelens.evidence.group_decoding import UNKNOWN_TOPIC
 from sharelens.evidence.schemas import GROUP_RECORD_ORDER
 from sharelens.groups.schemas import DEAD, DELETING, EMPTY, INITIALIZED, INITIALIZING, STABLE
+from sharelens.groups.whole_logs import IS_LOG_WHOLE
 
 MEMBER, GROUP, TARGET, MEMBER_TARGET, ASSIGNMENT, STATE_PARTITIONS = range(10, 16)
 SHARE_TYPES = range(MEMBER, STATE_PARTITIONS + 1)
@@ -97,11 +98,12 @@ def changes(records: pa.Table, types: Collection[int] = SHARE_TYPES) -> Iterator
 
 
 def with_log_times(records: pa.Table, types: Collection[int]) -> pa.Table:
-    """The columns READ of the records of these types, and their `log_time_ms`.
+    """The columns READ of the records of these types, IS_LOG_WHOLE where it is there, and their `log_time_ms`.
 
     Log time is the running maximum of the timestamps of a group's records in a partition, so that it never goes back.
     """
-    rows = records.filter(is_of_types(records, types)).select(list(READ))
+    names = [*READ, IS_LOG_WHOLE.name] if IS_LOG_WHOLE.name in records.column_names else list(READ)
+    rows = records.filter(is_of_types(records, types)).select(names)
     groups = rows.column("group_id").combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
     places = groups << 32 | rows.column("partition").to_numpy()
     order = np.argsort(places, kind="stable")
@@ -304,13 +306,15 @@ class Keyed(Protocol):
 class CompactionBound:
     """The log offset from which on compaction has removed no record of a group.
 
-    A round of the log cleaner removes every record that a later one below the end of the round replaces. So a replaced
-    record that is still there proves that no round went beyond its replacement. (A copy taken while the cleaner
-    exchanges segments can have cleaned segments before others: such a copy proves less.)
+    In a whole log it removed none (`whole_logs`). Else, a round of the log cleaner removes every record that a later
+    one below the end of the round replaces. So a replaced record that is still there proves that no round went beyond
+    its replacement. (A copy taken while the cleaner exchanges segments can have cleaned segments before others: such a
+    copy proves less.)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_log_whole: bool = False) -> None:
         self._newest: set[Hashable] = set()
+        self._is_log_whole = is_log_whole
         self.log_offset: int | None = None
         """Offset of the first replacement; None: no record is replaced, so any may be missing."""
 
@@ -322,4 +326,4 @@ class CompactionBound:
 
     def covers(self, log_offset: int) -> bool:
         """Whether the state after the record at an offset is whole."""
-        return self.log_offset is not None and log_offset >= self.log_offset
+        return self._is_log_whole or (self.log_offset is not None and log_offset >= self.log_offset)

@@ -20,6 +20,7 @@ from sharelens.groups.replay import CompactionBound, GroupChange, changes, pause
 from sharelens.groups.schemas import ACTIVE, DEAD, STREAMS_REBALANCE
 from sharelens.groups.streams_replay import SettledMembers, StreamsReplay
 from sharelens.groups.streams_values import TASK_TYPES, TaskCell, epochs_of, metadata_of, read_value
+from sharelens.groups.whole_logs import whole_groups
 from state_model.streams.records import ASSIGNMENT, MEMBER, MEMBER_TARGET, METADATA, STREAMS_TYPES, TARGET
 from state_model.streams.values import GroupState, StreamsGroup, StreamsMember
 
@@ -37,8 +38,11 @@ NO_PARTITIONS: Set[int] = frozenset()
 def streams_rebalances(records: pa.Table) -> pa.Table:
     """STREAMS_REBALANCE rows of GROUP_RECORD rows, which come in (partition, log offset) order; by group, in order."""
     of_groups: dict[str, _Rebalances] = {}
+    whole = whole_groups(records)
     for change in changes(records, STREAMS_TYPES):
-        of_groups.setdefault(change.group_id, _Rebalances()).take(change)
+        if change.group_id not in of_groups:
+            of_groups[change.group_id] = _Rebalances(CompactionBound(is_log_whole=change.group_id in whole))
+        of_groups[change.group_id].take(change)
     rows = [row for name in sorted(of_groups) for row in of_groups[name].finished()]
     return pa.Table.from_pylist(rows, schema=STREAMS_REBALANCE)
 
@@ -51,9 +55,9 @@ class _Rebalances:
     lead to the next group epoch; None: none of them came yet. `target_counts`: members by active task in `targets`.
     """
 
+    bound: CompactionBound
     replay: StreamsReplay = field(default_factory=lambda: StreamsReplay(read=read_value))
     settled: SettledMembers = field(default_factory=SettledMembers)
-    bound: CompactionBound = field(default_factory=CompactionBound)
     has_undecoded: bool = False
     of: RebalanceRows = field(default_factory=RebalanceRows)
     targets: Targets = field(default_factory=dict)

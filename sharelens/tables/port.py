@@ -13,6 +13,7 @@ from sharelens.evidence.as_of import LogPrefix
 from sharelens.evidence.clock_steps import ClockStep
 from sharelens.evidence.offset_commit_rows import COMMIT_COLUMNS
 from sharelens.evidence.schemas import GROUP_RECORD
+from sharelens.groups.whole_logs import IS_LOG_WHOLE
 from sharelens.kafka_log.dead_letter_records import DLQ_RECORD
 from sharelens.kafka_log.schemas import LOG_RECORD, TOPIC_BATCH
 from sharelens.lake.dlq_partitions import DLQ_PARTITION
@@ -52,8 +53,8 @@ SCHEMAS: Final[Mapping[str, pa.Schema]] = {
     HISTORY: schemas.SHARE_PARTITION_HISTORY,
     DELIVERIES: schemas.DELIVERY_HISTORY,
     STATES: schemas.PLACED_STATE,
-    GROUP_RECORDS: GROUP_RECORD,
-    OFFSET_COMMITS: pa.schema([LOG_RECORD.field(name) for name in COMMIT_COLUMNS]),
+    GROUP_RECORDS: GROUP_RECORD.append(IS_LOG_WHOLE),
+    OFFSET_COMMITS: pa.schema([*(LOG_RECORD.field(name) for name in COMMIT_COLUMNS), IS_LOG_WHOLE]),
     BATCHES: TOPIC_BATCH,
     LETTERS: DLQ_RECORD,
     SHARE_PARTITIONS: pa.schema([PLACED.field(name) for name in SHARE_PARTITION_KEY]),

@@ -330,6 +330,7 @@ def test_describe_prints_at_each_checkpoint_what_the_broker_answered(
                         describe(evidence, group_id, at_ms, View.STATE)
                     continue
                 rows = {view: describe(evidence, group_id, at_ms, view).table.to_pylist() for view in View}
+                assert {row["completeness"] for of_view in rows.values() for row in of_view} <= {"complete"}
                 _check_views(rows, answers)
                 assert {
                     f"{row['topic']}-{row['partition']}": (

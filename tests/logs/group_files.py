@@ -4,10 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from sharelens.kafka_log import record_batch as rb
 from state_model.group_records import GroupRecord, encode_record
 from state_model.group_schemas import RECORD_TYPES
 from state_model.topics import OFFSETS_TOPIC
 from tests.logs.state_logs import ORDERS_ID
+from tools.log_writer.encoding import Encoded
 from tools.log_writer.writer import encode_log, record_columns, write_partition
 
 OFFSETS_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAADQ"
@@ -52,11 +56,21 @@ def lists(initialized: Sequence[int] = (), initializing: Sequence[int] = ()) -> 
 
 
 def write_group_partition(
-    directory: Path, entries: Sequence[GroupEntry], *, number: int = 0, topic_id: str = OFFSETS_TOPIC_ID
+    directory: Path,
+    entries: Sequence[GroupEntry],
+    *,
+    number: int = 0,
+    topic_id: str = OFFSETS_TOPIC_ID,
+    lacking: Sequence[int] = (),
 ) -> Path:
-    """The folder of one partition with the records at offsets from 0 on, one a batch."""
+    """The folder of one partition with the records at offsets from 0 on, one a batch, but for the `lacking` ones."""
     keys, values = zip(*(entry.encoded() for entry in entries), strict=True)
     log = encode_log(
         record_columns(keys, values, [entry.time_ms for entry in entries]), records_per_batch=1, base_offset=0
     )
-    return write_partition(directory, OFFSETS_TOPIC, number, log, topic_id=topic_id)
+    headers = np.delete(log.headers, list(lacking), axis=0)
+    sizes = headers[:, rb.SIZE]
+    batches = [log.data[start : start + size] for start, size in zip(headers[:, rb.POSITION], sizes, strict=True)]
+    headers[:, rb.POSITION] = np.cumsum(sizes) - sizes
+    left = Encoded(data=np.concatenate(batches), headers=headers)
+    return write_partition(directory, OFFSETS_TOPIC, number, left, topic_id=topic_id)

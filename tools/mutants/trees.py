@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -33,7 +32,7 @@ def record(tree: Path, mutants: Sequence[Mutant], records: Path) -> None:
     command = [each for each in PYTEST if each != "-x"]
     with (records / "log").open("w") as log:
         arguments = [*command, "-p", "mutant_recorder", "--ignore", "tests/unit/test_tidy.py"]
-        subprocess.run([sys.executable, *arguments], cwd=tree, env=_environment(tree, records), stdout=log, check=False)
+        subprocess.run([_python(tree), *arguments], cwd=tree, env=_environment(tree, records), stdout=log, check=False)
 
 
 def covering(records: Path, number: int) -> list[str]:
@@ -68,7 +67,7 @@ def outcome(tree: Path, mutant: Mutant, tests: Iterable[str], folder: Path) -> s
     listed.write_text("".join(f"{test}\n" for test in tests), encoding="utf-8")
     with _changed(tree / mutant.path, mutant):
         process = subprocess.Popen(
-            [sys.executable, *PYTEST, f"@{listed}"],
+            [_python(tree), *PYTEST, f"@{listed}"],
             cwd=tree, env=_environment(tree, None), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             start_new_session=True,
         )  # fmt: skip
@@ -103,6 +102,10 @@ def _environment(tree: Path, records: Path | None) -> dict[str, str]:
     plugins = str(Path(__file__).parent)
     environment = os.environ | {"PYTHONPATH": f"{tree}{os.pathsep}{plugins}", "SHARELENS_SAME_EXAMPLES": "1"}
     return environment if records is None else environment | {"MUTANT_RECORDS": str(records)}
+
+
+def _python(tree: Path) -> str:
+    return str(tree / ".venv" / "bin" / "python")
 
 
 def _lines(path: Path) -> Iterator[str]:

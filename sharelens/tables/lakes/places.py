@@ -1,14 +1,17 @@
 """Where share partitions and groups lie, by the small tables of a lake, so that the larger ones stay unread."""
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence.conditions import all_of
+from sharelens.evidence.coverage import is_whole
 from sharelens.evidence.offset_commit_rows import COMMIT_COLUMNS, offset_commit_or_marker, without_other_markers
 from sharelens.evidence.schemas import GROUP_RECORD, GROUP_RECORD_ORDER
+from sharelens.groups.whole_logs import marked_each
 from sharelens.tables.cover import GroupLogCover
 from sharelens.tables.places import COUNTED, PLACED
 from sharelens.tables.where import Keys
@@ -18,6 +21,7 @@ from state_model.topics import OFFSETS_TOPIC
 Scan = Callable[[str, list[str], pc.Expression | None], pa.Table]
 """Reads columns of the rows of a table that meet a condition."""
 EXTENT_ENDS = ("end_offset_exclusive", "held_back")
+WHOLE_READ = ("topic_id", "partition", "status", "content", "from_offset", "end_offset_exclusive", "record_count")
 MOST_NAMES = 64
 """A condition lists so many names at most; more are bounded by the first and the last one alone."""
 
@@ -73,9 +77,19 @@ def log_partitions_of(scan: Scan, groups: frozenset[str] | None) -> pc.Expressio
 
 
 def group_records(scan: Scan, groups: frozenset[str] | None) -> pa.Table:
-    """GROUP_RECORD rows of these groups (None: all), by (partition, log offset)."""
+    """GROUP_RECORD rows of these groups (None: all) with IS_LOG_WHOLE, by (partition, log offset)."""
+    table = "silver.group_record"
     where = all_of(Keys(groups=groups).expression(), log_partitions_of(scan, groups))
-    return scan("silver.group_record", GROUP_RECORD.names, where).sort_by(GROUP_RECORD_ORDER).cast(GROUP_RECORD)
+    rows = scan(table, GROUP_RECORD.names, where).sort_by(GROUP_RECORD_ORDER).cast(GROUP_RECORD)
+    return marked_each(rows, "log_topic_id", whole_logs(scan, table))
+
+
+def whole_logs(scan: Scan, table: str) -> set[tuple[str, int]]:
+    """The (topic id, partition) of the logs of __consumer_offsets of which a table lacks no record."""
+    extents: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in scan("bronze.ingest_extent", list(WHOLE_READ), pc.field("topic") == OFFSETS_TOPIC).to_pylist():
+        extents.setdefault((row["topic_id"], row["partition"]), []).append(row)
+    return {place for place, rows in extents.items() if is_whole(rows, table)}
 
 
 def group_log_covers(scan: Scan) -> dict[int, GroupLogCover]:
@@ -106,9 +120,11 @@ def _held_back(extents: pa.Table) -> dict[int, int]:
 
 
 def offset_commits(scan: Scan, groups: frozenset[str]) -> pa.Table:
-    """COMMIT_COLUMNS rows of the groups' offset commits and of transaction markers, by (partition, offset)."""
+    """COMMIT_COLUMNS of the groups' offset commits and of transaction markers with IS_LOG_WHOLE, in log order."""
     of_topic = pc.field("topic") == OFFSETS_TOPIC
     within = log_partitions_of(scan, groups)
     where = of_topic if within is None else of_topic & within
-    rows = scan("bronze.log_record", list(COMMIT_COLUMNS), where & offset_commit_or_marker(groups))
-    return without_other_markers(rows)
+    table = "bronze.log_record"
+    rows = scan(table, ["topic_id", *COMMIT_COLUMNS], where & offset_commit_or_marker(groups))
+    marked = marked_each(rows, "topic_id", whole_logs(scan, table))
+    return without_other_markers(marked.drop_columns("topic_id"))

@@ -1,6 +1,6 @@
 """Records of the group coordinator's log, from log directories."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,6 +11,7 @@ from sharelens.evidence.reading import read_whole
 from sharelens.evidence.schemas import GROUP_RECORD
 from sharelens.groups.initialized import LISTING_TYPES
 from sharelens.groups.replay import in_log_order
+from sharelens.groups.whole_logs import Offsets, marked
 from sharelens.kafka_log import reader
 from sharelens.kafka_log.schemas import LOG_RECORD
 from sharelens.kafka_log.union import LogPartition
@@ -29,16 +30,16 @@ def read_group_names(partition: LogPartition, *, include_uncommitted: bool) -> d
     return names
 
 
-def read_group_records(
-    partition: LogPartition, groups: frozenset[str] | None, include_uncommitted: bool
-) -> Iterator[pa.Table]:
-    """GROUP_RECORD rows of these groups (None: all) from one partition of __consumer_offsets, in offset order.
-
-    What can't be decoded is left out.
-    """
+def _read_rows(
+    partition: LogPartition, choose: Callable[[pa.Table], pa.Table], *, include_uncommitted: bool
+) -> pa.Table:
+    """What `choose` makes of the LOG_RECORD rows of a partition, in offset order, with IS_LOG_WHOLE."""
+    offsets, tables = Offsets(), [choose(LOG_RECORD.empty_table())]
     for chunk in read_whole(partition, include_uncommitted=include_uncommitted):
         rows = pa.Table.from_batches([chunk.records])
-        yield decode_groups(rows if groups is None else rows.filter(_key_names(groups))).records
+        offsets.take(rows.column("offset"))
+        tables.append(choose(rows))
+    return marked(pa.concat_tables(tables), is_whole=offsets.is_whole)
 
 
 def _key_names(groups: Iterable[str]) -> pc.Expression:
@@ -91,9 +92,16 @@ def _batch_times(log: LogPartition, end: int, newest_ms: int | None) -> tuple[in
 def read_records_of_groups(
     partitions: Iterable[LogPartition], groups: frozenset[str] | None, include_uncommitted: bool
 ) -> pa.Table:
-    """GROUP_RECORD rows of these groups (None: all), by (partition, log offset)."""
-    tables = [rows for part in partitions for rows in read_group_records(part, groups, include_uncommitted)]
-    return in_log_order(pa.concat_tables([GROUP_RECORD.empty_table(), *tables]))
+    """GROUP_RECORD rows of these groups (None: all) with IS_LOG_WHOLE, by (partition, log offset).
+
+    What can't be decoded is left out.
+    """
+
+    def records(rows: pa.Table) -> pa.Table:
+        return decode_groups(rows if groups is None else rows.filter(_key_names(groups))).records
+
+    tables = [_read_rows(part, records, include_uncommitted=include_uncommitted) for part in partitions]
+    return in_log_order(pa.concat_tables([marked(GROUP_RECORD.empty_table(), is_whole=False), *tables]))
 
 
 def read_listings(partitions: Iterable[LogPartition], include_uncommitted: bool) -> pa.Table:
@@ -111,10 +119,11 @@ def read_listings(partitions: Iterable[LogPartition], include_uncommitted: bool)
 def read_offset_commits(
     partitions: Iterable[LogPartition], groups: frozenset[str], include_uncommitted: bool
 ) -> pa.Table:
-    """COMMIT_COLUMNS rows of the groups' offset commits and of transaction markers, by (partition, offset)."""
-    tables = [LOG_RECORD.empty_table().select(COMMIT_COLUMNS)]
-    for partition in partitions:
-        for chunk in read_whole(partition, include_uncommitted=include_uncommitted):
-            rows = pa.Table.from_batches([chunk.records]).select(COMMIT_COLUMNS)
-            tables.append(rows.filter(offset_commit_or_marker(groups)))
+    """COMMIT_COLUMNS of the groups' offset commits and of transaction markers with IS_LOG_WHOLE, in log order."""
+
+    def commits(rows: pa.Table) -> pa.Table:
+        return rows.select(COMMIT_COLUMNS).filter(offset_commit_or_marker(groups))
+
+    tables = [_read_rows(part, commits, include_uncommitted=include_uncommitted) for part in partitions]
+    tables.append(marked(LOG_RECORD.empty_table().select(COMMIT_COLUMNS), is_whole=False))
     return without_other_markers(pa.concat_tables(tables))

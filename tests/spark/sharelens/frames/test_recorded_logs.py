@@ -64,10 +64,10 @@ def test_share_records(logs: Logs) -> None:
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("table", HISTORIES_OF_GROUPS)
 def test_histories_of_groups(table: str, logs: Logs, groups: "DataFrame") -> None:
-    names, _, _ = logs
+    names, log_records, _ = logs
     if table == "task_history" and STREAMS not in names:
         pytest.skip("no log of a streams group")
-    history = groups.transform(getattr(frames, table))
+    history = groups.transform(getattr(frames, table), log_records=log_records)
     order = [*TABLES[f"gold.{table}"].key[1:], "valid_from_ms"]
     assert_same(history, table_of(names, f"gold.{table}"), *order)
 

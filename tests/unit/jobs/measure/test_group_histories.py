@@ -7,10 +7,11 @@ import pyarrow.compute as pc
 import pytest
 
 from jobs.measure.group_histories import TABLE_OF
-from sharelens.evidence.schemas import GROUP_RECORD, GROUP_RECORD_ORDER
 from sharelens.groups.histories import histories
 from sharelens.lake.lake import Lake
 from sharelens.lake.scan import open_lake
+from sharelens.tables.lakes.tables import LakeTables
+from sharelens.tables.reading import read_group_records
 from tests.datasets import dataset
 from tests.lakes import content, differences
 from tests.logs.group_files import GroupEntry, epoch, write_group_partition
@@ -31,7 +32,7 @@ def newest_ms(lake: Path, group: str) -> int:
 @pytest.mark.parametrize("scenario", [SCENARIO, "streams"])
 def test_tables_have_the_histories_of_the_records(scenario: str) -> None:
     lake = open_lake(recorded_lake(scenario))
-    expected = histories(lake.scan("silver.group_record", GROUP_RECORD.names).sort_by(GROUP_RECORD_ORDER))
+    expected = histories(read_group_records(LakeTables(lake, None)))
     for field, table in TABLE_OF.items():
         rows: pa.Table = getattr(expected, field)
         order = [(name, "ascending") for name in lake.scan(table).column_names if name in ("group_id", "log_partition")]
@@ -85,6 +86,24 @@ def test_groups_of_an_earlier_topic_alone_have_no_history(tmp_path: Path) -> Non
     make_lake(tmp_path / "whole", earlier, again, stages=TO_MEASURES)
     assert groups_of(lake) == ["g", "new"]
     assert not differences(content(lake, TABLES), content(tmp_path / "whole", TABLES))
+
+
+def test_rows_of_a_log_that_lacks_records_since_are_incomplete(tmp_path: Path) -> None:
+    entries = [GroupEntry(1_000 + number, 11, epoch(number), f"g{number}") for number in range(4)]
+    folders = {name: tmp_path / name for name in ("whole", "begun", "lacking")}
+    for folder in folders.values():
+        folder.mkdir()
+    write_group_partition(folders["whole"], entries)
+    write_group_partition(folders["begun"], entries[:2])
+    write_group_partition(folders["lacking"], entries, lacking=[2])
+    for name, runs in (("whole", ["begun", "whole"]), ("lacking", ["begun", "lacking"]), ("at once", ["lacking"])):
+        for run in runs:
+            make_lake(tmp_path / f"lake of {name}", folders[run], stages=TO_MEASURES)
+    rows = open_lake(tmp_path / "lake of whole").scan("gold.group_history", ["completeness"])
+    assert rows.column("completeness").to_pylist() == ["complete"] * 4
+    rows = open_lake(tmp_path / "lake of lacking").scan("gold.group_history", ["group_id", "completeness_reason"])
+    assert sorted(map(tuple, rows.to_pandas().values)) == [(name, "compacted") for name in ("g0", "g1", "g3")]
+    assert not differences(*(content(tmp_path / f"lake of {name}", TABLES) for name in ("lacking", "at once")))
 
 
 def test_a_lake_without_group_records_commits_nothing() -> None:
