@@ -16,7 +16,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from bench import brokers, dump_log_segments, generate, rebalances
+from bench import brokers, dump_log_segments, generate, rebalances, repeated
 from bench import groups as group_costs
 from bench.measure import Measured, best, best_inside, sharelens
 from sharelens.kafka_log import reader
@@ -27,7 +27,8 @@ from state_model.columnar.decode import decode_share_records
 from state_model.errors import SharelensError
 from tools.kept_jars import ToolUnavailableError
 
-SHAPES = ("hot", "cool")
+SHAPES = ("hot", "cool", "failing")
+REAL = "real"  # logs of workloads, repeated; it can't be appended to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,9 @@ class Bench:
     def log(self, shape: str) -> Path:
         """The generated log directory of a shape; made on first use."""
         directory = self.folder / f"log-{shape}"
-        if not directory.exists():
+        if not directory.exists() and shape == REAL:
+            repeated.generate_repeated(directory, records=self.records)
+        elif not directory.exists():
             generate.generate(directory, shape=shape, records=self.records, share_partition_count=self.share_partitions)
         return directory
 
@@ -152,8 +155,8 @@ def _udf(bench: Bench, directory: Path, ours_s: float) -> Figure:
 
 
 def increment(bench: Bench) -> Iterator[Figure]:
-    """A second run over 1 % new records, and a third without new records, in both shapes."""
-    for shape in SHAPES:
+    """A second run over 1 % new records, and a third without new records, in each shape."""
+    for shape in bench.shapes:
         directory, lake = bench.log(shape), bench.lake(shape)
         shutil.rmtree(lake, ignore_errors=True)
         first = sharelens("run", "--log-dir", str(directory), "--lake", str(lake))
@@ -185,7 +188,7 @@ def audit(bench: Bench) -> Iterator[Figure]:
     """The stage audit beside the stage replay, over all records and over 1 % more; `audit` of the log directory."""
     from bench import audits
 
-    for shape in SHAPES:
+    for shape in bench.shapes:
         shutil.rmtree(folder := bench.lake(f"audit-{shape}"), ignore_errors=True)
         yield from _figures("audit", audits.lines(bench.log(shape), folder, shape=shape), f"{shape}: ")
 
@@ -195,7 +198,7 @@ def measures(bench: Bench) -> Iterator[Figure]:
     from bench import measures as measured
     from bench import what_if
 
-    for shape in SHAPES:
+    for shape in bench.shapes:
         folder = bench.lake(f"measures-{shape}")
         shutil.rmtree(folder, ignore_errors=True)
         prefix = f"{shape}: "
@@ -212,11 +215,19 @@ def measures(bench: Bench) -> Iterator[Figure]:
             yield Figure(section="measures", name=prefix + name, value=value, note=note)
 
 
+def beside_dump(bench: Bench) -> Iterator[Figure]:
+    """Questions and the stages of a run as shares of DumpLogSegments' time over the same log, in every shape."""
+    from bench import beside_dump as shares
+
+    for shape in (*bench.shapes, *([REAL] if bench.shapes == SHAPES else [])):
+        yield from _figures("beside_dump", shares.lines(bench.log(shape), bench.lake(shape)), f"{shape}: ")
+
+
 def questions(bench: Bench) -> Iterator[Figure]:
-    """Questions from cold processes, in both shapes, with the highest memory of each."""
+    """Questions from cold processes, in each shape, with the highest memory of each."""
     from bench import questions as question_costs
 
-    for shape in SHAPES:
+    for shape in bench.shapes:
         for cost in question_costs.costs(bench.filled_lake(shape), bench.log(shape)):
             yield Figure(
                 section="questions",
@@ -293,7 +304,7 @@ def simulator(bench: Bench) -> Iterator[Figure]:
 
 
 def scale(bench: Bench) -> Iterator[Figure]:
-    """A growing lake in two shapes: stages, later runs, questions, upkeep; many runs, many files, requests."""
+    """A growing lake in each shape: stages, later runs, questions, upkeep; many runs, many files, requests."""
     from bench import many_runs, requests
     from bench import scale as grown
 
@@ -339,7 +350,7 @@ def _times(dumped_s: float | None, ours_s: float) -> str:
 SECTIONS = {
     section.__name__: section
     for section in (
-        *(first, kernels, pipeline, increment, audit, measures, questions),
+        *(first, kernels, pipeline, increment, audit, measures, questions, beside_dump),
         *(explorer, groups, upkeep, live, broker, simulator, scale),
     )
 }
@@ -349,11 +360,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the selected sections."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--records", type=int, default=1_000_000)
-    parser.add_argument("--share-partitions", type=int, help="[default: 20 in hot, 20000 in cool]")
+    parser.add_argument("--share-partitions", type=int, help="[default: 20 in hot, 20000 in cool, 1000 in failing]")
     parser.add_argument("--commits", type=int, default=1000, help="of the section upkeep, a table  [default: 1000]")
     parser.add_argument("--runs", type=int, default=20, help="of the section upkeep, before and after  [default: 20]")
     parser.add_argument("--only", choices=list(SECTIONS), action="append")
-    parser.add_argument("--shape", choices=SHAPES, action="append", help="of explorer and scale  [default: both]")
+    parser.add_argument(
+        "--shape",
+        choices=(*SHAPES, REAL),
+        action="append",
+        help="a shape to measure, real of beside_dump alone  [default: all]",
+    )
     parser.add_argument("--folder", type=Path, help="where logs and lakes are kept  [default: a temporary folder]")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="sharelens-bench-") as scratch:

@@ -178,7 +178,7 @@ def _simulate(machine: _Machine, events: sim.Events, shape: Shape, max_records: 
         sim.Events(*(column[begin:] for column in events)),
         machine.state,
         machine.windows,
-        shape.actions,
+        shape.habits,
         machine.seed,
         columns,
         ranges,

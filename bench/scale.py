@@ -21,7 +21,7 @@ from sharelens.lake.tables import TABLES
 from state_model.topics import STATE_TOPIC
 from tools.kept_jars import ToolUnavailableError
 
-SHARE_PARTITIONS = {"hot": 20, "cool": 200_000}
+SHARE_PARTITIONS = {"hot": 20, "cool": 200_000, "failing": 1_000}
 STAGES = ("ingest", "decode", "replay", "measure", "audit-log", "publish")
 TIMED_AS = {"audit-log": "audit"}
 ON_SPARK = {"SHARELENS_IN_PROCESS_BYTES": "0"}

@@ -1,20 +1,22 @@
-"""Two shapes of a share coordinator's day, as endless streams of events from a seed.
+"""Shapes of a share coordinator's day, as endless streams of events from a seed.
 
 hot: few share partitions that are written all the time; snapshots come from the update limit.
+failing: many share partitions whose members mostly fail: half of the records are given up at the delivery count limit,
+in short ranges.
 cool: many share partitions that are seldom written; the cold snapshot job rewrites them all every five minutes, because
 some key of each state partition was always reset since the last time.
 """
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from bench import simulate as sim
-from bench.simulate import Events
+from bench.simulate import Events, Habits
 from state_model.java import partition_for
 from state_model.uuids import uuid_text
 
@@ -41,15 +43,15 @@ class SharePartitions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How a log looks: `window` ranges at most in a share partition, `actions` changes in a write, the records of a
-    state partition within `linger_ms` in one batch."""
+    """How a log looks: `window` ranges at most in a share partition, the records of a state partition within
+    `linger_ms` in one batch."""
 
     name: str
     share_partitions: int
     window: int
-    actions: int
     linger_ms: int
     events: Callable[[int, int, SharePartitions], Events]
+    habits: Habits = field(default_factory=Habits)
 
 
 def share_partitions(count: int, seed: int, state_partitions: int) -> SharePartitions:
@@ -114,6 +116,14 @@ def _topic_id(seed: int, number: int) -> str:
 
 
 SHAPES = {
-    "hot": Shape(name="hot", share_partitions=20, window=48, actions=8, linger_ms=2_000, events=hot_events),
-    "cool": Shape(name="cool", share_partitions=20_000, window=12, actions=8, linger_ms=5_000, events=cool_events),
+    "hot": Shape(name="hot", share_partitions=20, window=48, linger_ms=2_000, events=hot_events),
+    "cool": Shape(name="cool", share_partitions=20_000, window=12, linger_ms=5_000, events=cool_events),
+    "failing": Shape(
+        name="failing",
+        share_partitions=1_000,
+        window=400,
+        linger_ms=2_000,
+        events=hot_events,
+        habits=Habits(actions=20, again=60, acknowledged=8, archived=1, limit=5, longest=2),
+    ),
 }

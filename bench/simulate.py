@@ -1,8 +1,8 @@
 """Share partitions at work: a share coordinator's records for a stream of events, in one compiled pass.
 
 A share partition holds a window of ranges that follow each other without holes. A write takes new ranges into it or
-delivers open ones once more, each with an outcome: acknowledged, archived or available again; the third delivery is the
-last. Then the start offset moves over what is finished. What each event appends (snapshot or update, its scalars and
+delivers open ones once more, each with an outcome: acknowledged, archived or available again; the last delivery ends a
+range. Then the start offset moves over what is finished. What each event appends (snapshot or update, its scalars and
 state batches) follows share-group-state-log §5-6 by the rules that 4.3 and 4.4 share.
 """
 
@@ -19,8 +19,6 @@ SNAPSHOT, UPDATE = 0, 1
 AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
 SNAPSHOT_LIMIT = 500
 COLD_INTERVAL_MS = 300_000
-DELIVERY_LIMIT = 3
-LONGEST_RANGE = 10
 
 # Scalars of a share partition: one row each, one column a share partition.
 (PRESENT, SNAPSHOT_EPOCH, STATE_EPOCH, LEADER_EPOCH, START, DCC, CREATE, WRITTEN, UPDATES, NEXT_OFFSET, RANGES) = range(
@@ -34,6 +32,21 @@ RANGE_COLUMNS = 5
 (O_EVENT, O_KIND, O_SNAPSHOT_EPOCH, O_STATE_EPOCH, O_LEADER_EPOCH) = range(5)
 (O_START, O_DCC, O_CREATE, O_WRITE, O_BATCH_END) = range(5, 10)
 OUTPUTS = 10
+
+
+class Habits(NamedTuple):
+    """What the members of a shape do: changes in a write, and in percent how a delivery ends.
+
+    `again`: changes that deliver an open range once more. `acknowledged`, `archived`: outcomes of a delivery. `limit`:
+    the delivery that ends a range. `longest`: offsets of a range at most.
+    """
+
+    actions: int = 8
+    again: int = 25
+    acknowledged: int = 70
+    archived: int = 5
+    limit: int = 3
+    longest: int = 10
 
 
 class Events(NamedTuple):
@@ -55,14 +68,14 @@ def drawn(seed: np.ndarray) -> int:
 
 
 @kernel
-def deliver(window: np.ndarray, at: int, seed: np.ndarray) -> None:
+def deliver(window: np.ndarray, at: int, habits: Habits, seed: np.ndarray) -> None:
     """One more delivery of the range at `at`, with its outcome; the last delivery ends it."""
     window[at, COUNT] += 1
     window[at, TOUCHED] = 1
     chance = drawn(seed) % 100
-    if chance < 70:
+    if chance < habits.acknowledged:
         window[at, STATE] = ACKNOWLEDGED
-    elif chance < 75 or window[at, COUNT] >= DELIVERY_LIMIT:
+    elif chance < habits.acknowledged + habits.archived or window[at, COUNT] >= habits.limit:
         window[at, STATE] = ARCHIVED
 
 
@@ -78,29 +91,29 @@ def open_range(window: np.ndarray, ranges: int, seed: np.ndarray) -> int:
 
 
 @kernel
-def change_window(state: np.ndarray, key: int, window: np.ndarray, actions: int, seed: np.ndarray) -> None:
+def change_window(state: np.ndarray, key: int, window: np.ndarray, habits: Habits, seed: np.ndarray) -> None:
     """The changes of one write: new ranges and further deliveries; a full window settles its oldest range first."""
     ranges = state[RANGES, key]
     window[:ranges, TOUCHED] = 0
-    for _ in range(actions):
+    for _ in range(habits.actions):
         at = -1
         if ranges == window.shape[0]:
             at = 0 if window[0, STATE] == AVAILABLE and not window[0, TOUCHED] else -2
-        elif drawn(seed) % 100 < 25:
+        elif drawn(seed) % 100 < habits.again:
             at = open_range(window, ranges, seed)
         if at == -2:
             break
         if at == -1:
             at = ranges
             window[at, FIRST] = state[NEXT_OFFSET, key]
-            window[at, LAST] = state[NEXT_OFFSET, key] + drawn(seed) % LONGEST_RANGE
+            window[at, LAST] = state[NEXT_OFFSET, key] + drawn(seed) % habits.longest
             window[at, STATE] = AVAILABLE
             window[at, COUNT] = 0
             state[NEXT_OFFSET, key] = window[at, LAST] + 1
             ranges += 1
         elif at == 0 and ranges == window.shape[0]:
-            window[at, COUNT] = DELIVERY_LIMIT - 1  # several deliveries between two writes, of which this is the last
-        deliver(window, at, seed)
+            window[at, COUNT] = habits.limit - 1  # several deliveries between two writes, of which this is the last
+        deliver(window, at, habits, seed)
     state[RANGES, key] = ranges
 
 
@@ -167,7 +180,7 @@ def put_snapshot_time(state: np.ndarray, key: int, now: int) -> None:
 
 @kernel
 def apply(
-    state: np.ndarray, key: int, window: np.ndarray, operation: int, now: int, actions: int, seed: np.ndarray
+    state: np.ndarray, key: int, window: np.ndarray, operation: int, now: int, habits: Habits, seed: np.ndarray
 ) -> int:
     """Do one operation; SNAPSHOT or UPDATE for the appended record, -1 for none."""
     if operation == INITIALIZE or not state[PRESENT, key]:
@@ -180,7 +193,7 @@ def apply(
         put_snapshot_time(state, key, now)
         return SNAPSHOT
     if operation == WRITE:
-        change_window(state, key, window, actions, seed)
+        change_window(state, key, window, habits, seed)
         move_start(state, key, window)
     else:
         state[LEADER_EPOCH, key] += 1
@@ -199,7 +212,7 @@ def simulate(
     events: Events,
     state: np.ndarray,
     windows: np.ndarray,
-    actions: int,
+    habits: Habits,
     seed: np.ndarray,
     records: np.ndarray,
     batches: np.ndarray,
@@ -215,7 +228,7 @@ def simulate(
         key = keys[event]
         if row == records.shape[1] or batches.shape[1] - batch < windows.shape[1]:
             return event, row, batch
-        kind = apply(state, key, windows[key], operations[event], times[event], actions, seed)
+        kind = apply(state, key, windows[key], operations[event], times[event], habits, seed)
         if kind < 0:
             continue
         batch = put_batches(windows[key], state[RANGES, key], kind == UPDATE, batches, batch)

@@ -38,10 +38,12 @@ NO_PARTITIONS: Set[int] = frozenset()
 def streams_rebalances(records: pa.Table) -> pa.Table:
     """STREAMS_REBALANCE rows of GROUP_RECORD rows, which come in (partition, log offset) order; by group, in order."""
     of_groups: dict[str, _Rebalances] = {}
-    whole = whole_groups(records)
+    groups_of_whole_logs = whole_groups(records)
     for change in changes(records, STREAMS_TYPES):
         if change.group_id not in of_groups:
-            of_groups[change.group_id] = _Rebalances(CompactionBound(is_log_whole=change.group_id in whole))
+            of_groups[change.group_id] = _Rebalances(
+                CompactionBound(is_log_whole=change.group_id in groups_of_whole_logs)
+            )
         of_groups[change.group_id].take(change)
     rows = [row for name in sorted(of_groups) for row in of_groups[name].finished()]
     return pa.Table.from_pylist(rows, schema=STREAMS_REBALANCE)

@@ -36,14 +36,14 @@ def marked(rows: pa.Table, *, is_whole: bool) -> pa.Table:
     return rows.append_column(IS_LOG_WHOLE, pa.repeat(pa.scalar(is_whole), rows.num_rows))
 
 
-def marked_each(rows: pa.Table, topic_id: str, whole: Collection[tuple[str, int]]) -> pa.Table:
-    """Rows of several log partitions with IS_LOG_WHOLE; `whole`: the (topic id, partition) of those that are whole.
+def marked_each(rows: pa.Table, topic_id: str, whole_logs: Collection[tuple[str, int]]) -> pa.Table:
+    """Rows of several log partitions with IS_LOG_WHOLE.
 
-    `topic_id`: the column with the topic's id.
+    `topic_id`: the column with the topic's id; `whole_logs`: the (topic id, partition) of the logs that are whole.
     """
     topics, partitions = rows.column(topic_id), rows.column("partition")
     is_whole = np.zeros(rows.num_rows, np.bool_)
-    for topic, partition in whole:
+    for topic, partition in whole_logs:
         is_whole |= pc.and_(pc.equal(topics, topic), pc.equal(partitions, partition)).to_numpy()
     return rows.append_column(IS_LOG_WHOLE, pa.array(is_whole))
 

@@ -72,5 +72,5 @@ def write_group_partition(
     sizes = headers[:, rb.SIZE]
     batches = [log.data[start : start + size] for start, size in zip(headers[:, rb.POSITION], sizes, strict=True)]
     headers[:, rb.POSITION] = np.cumsum(sizes) - sizes
-    left = Encoded(data=np.concatenate(batches), headers=headers)
-    return write_partition(directory, OFFSETS_TOPIC, number, left, topic_id=topic_id)
+    remaining = Encoded(data=np.concatenate(batches), headers=headers)
+    return write_partition(directory, OFFSETS_TOPIC, number, remaining, topic_id=topic_id)

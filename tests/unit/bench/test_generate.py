@@ -177,3 +177,19 @@ def test_the_command_prints_one_line_of_json_and_refuses_to_overwrite(tmp_path, 
     assert "bench.generate: " in capsys.readouterr().err
     assert main(["--out", str(tmp_path / "log"), "--append", "0.1"]) == 0
     assert json.loads(capsys.readouterr().out)["records"] == 5
+
+
+def test_failing_members_give_up_on_half_of_the_records(tmp_path):
+    generated_log = generate(
+        tmp_path / "log", shape="failing", records=3000, share_partition_count=3, state_partitions=2
+    )
+    ended = Counter()
+    largest = 0
+    for rows in logs_of(generated_log.directory).values():
+        for *_, record in rows:
+            batches = record.value.state_batches
+            if isinstance(record.value, ShareUpdate):
+                largest = max(largest, len(batches))
+                ended.update(batch.delivery_state for batch in batches if batch.delivery_state != AVAILABLE)
+    assert 10 < largest <= 20
+    assert 0.4 < ended[4] / ended.total() < 0.6

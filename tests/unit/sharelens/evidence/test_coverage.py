@@ -18,13 +18,13 @@ def extent(run: int, first: int, end: int, *, source: str = "one", **extra_field
     return {**plain, **described, **extra_fields}
 
 
-def taken(first: int, end: int, *, records: int | None = None, content: str = "log_record") -> dict[str, Any]:
+def taken_row(first: int, end: int, *, records: int | None = None, content: str = "log_record") -> dict[str, Any]:
     """A row as far as `is_whole` looks at it."""
     count = end - first if records is None else records
     return extent(1, first, end, status="taken", content=content, record_count=count)
 
 
-def dropped(end: int, group: str) -> dict[str, Any]:
+def dropped_row(end: int, group: str) -> dict[str, Any]:
     """The row of a cut of retention."""
     return extent(2, 0, end, status="dropped", content=group, record_count=0)
 
@@ -145,16 +145,18 @@ def test_rows_that_cover_several_offsets_join_where_they_touch() -> None:
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
-        pytest.param([taken(0, 5), taken(5, 9)], True, id="a record at every offset"),
-        pytest.param([taken(5, 9), taken(0, 5)], True, id="in any order"),
-        pytest.param([taken(0, 5), taken(3, 9)], True, id="some offsets were read again"),
+        pytest.param([taken_row(0, 5), taken_row(5, 9)], True, id="a record at every offset"),
+        pytest.param([taken_row(5, 9), taken_row(0, 5)], True, id="in any order"),
+        pytest.param([taken_row(0, 5), taken_row(3, 9)], True, id="some offsets were read again"),
         pytest.param([], False, id="nothing"),
-        pytest.param([taken(1, 5)], False, id="offset 0 is missing"),
-        pytest.param([taken(0, 5), taken(6, 9)], False, id="an offset between two runs is missing"),
-        pytest.param([taken(0, 5), taken(5, 9, records=3)], False, id="a run found less records"),
-        pytest.param([taken(0, 5), taken(0, 5, content="replay", records=0)], True, id="a stage that started over"),
-        pytest.param([taken(0, 5), dropped(2, "silver")], False, id="retention cut the table"),
-        pytest.param([taken(0, 5), dropped(2, "bronze")], True, id="retention cut another table"),
+        pytest.param([taken_row(1, 5)], False, id="offset 0 is missing"),
+        pytest.param([taken_row(0, 5), taken_row(6, 9)], False, id="an offset between two runs is missing"),
+        pytest.param([taken_row(0, 5), taken_row(5, 9, records=3)], False, id="a run found less records"),
+        pytest.param(
+            [taken_row(0, 5), taken_row(0, 5, content="replay", records=0)], True, id="a stage that started over"
+        ),
+        pytest.param([taken_row(0, 5), dropped_row(2, "silver")], False, id="retention cut the table"),
+        pytest.param([taken_row(0, 5), dropped_row(2, "bronze")], True, id="retention cut another table"),
     ],
 )
 def test_a_table_is_whole_with_a_row_for_every_offset(rows: list[dict[str, Any]], expected: bool) -> None:

@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from sharelens.questions.groups.describe import View, describe
-from sharelens.questions.groups.groups import groups
+from sharelens.questions.groups.groups import EVER, groups
 from sharelens.questions.groups.rebalances import rebalances
 from sharelens.source.request import Source
 from sharelens.tables.opening import open_evidence
-from sharelens.questions.groups.groups import EVER
 from tests.logs.group_files import GroupEntry, epoch, write_group_partition
 from tests.processes.in_process import TO_MEASURES, make_lake
 
