@@ -4,9 +4,8 @@ from collections.abc import Collection
 from weakref import WeakKeyDictionary
 
 from sharelens.measures.topics.extents import TopicPartition, topic_partitions
-from sharelens.tables.port import Tables
-from sharelens.tables.reading import read_states, read_topic_extents
-from sharelens.tables.where import Keys
+from sharelens.tables.port import STATES, Tables
+from sharelens.tables.reading import read, read_topic_extents
 from state_model.metadata.changes import TOPIC
 
 
@@ -32,7 +31,7 @@ _LIVE: "WeakKeyDictionary[Tables, frozenset[TopicPartition]]" = WeakKeyDictionar
 def _with_live_state(tables: Tables) -> frozenset[TopicPartition]:
     """The user partitions in which a share partition has state at the end."""
     if tables not in _LIVE:
-        _LIVE[tables] = frozenset(topic_partitions(read_states(tables, Keys())))
+        _LIVE[tables] = frozenset(topic_partitions(read(tables, STATES, ["topic_id", "partition"])))
     return _LIVE[tables]
 
 

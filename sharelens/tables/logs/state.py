@@ -22,7 +22,7 @@ from sharelens.tables.where import ALL_KEYS, Keys
 from state_model.columnar import schemas
 from state_model.columnar.decode import key_mask
 from state_model.columnar.keys import SHARE_PARTITION_KEY, number_keys
-from state_model.columnar.replay import replay_records
+from state_model.columnar.replay import replay_states
 from state_model.errors import SharelensError
 from state_model.java import partition_for
 from state_model.topics import STATE_TOPIC
@@ -115,18 +115,18 @@ class StateLog:
         uncommitted = self.include_uncommitted
         return read_chunks(self.partition, self.first_offset, self.end_offset, include_uncommitted=uncommitted)
 
-    def states(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
-        """SHARE_PARTITION_STATE rows after the prefix.
+    def states(self, keys: Keys, prefix: LogPrefix, *, with_ranges: bool = True) -> pa.Table:
+        """SHARE_PARTITION_STATE rows after the prefix; without ranges `state_batches` are empty.
 
         Chunk after chunk; losses are marked at the end, with the same result as marking them on the way.
         """
         condition = all_of(keys.expression(), prefix.of_state_partition(self.number).condition())
         state = schemas.SHARE_PARTITION_STATE.empty_table()
         for records in self.read(keys, prefix):
-            state = replay_records(filter_rows(records, condition), seed=state).state
+            state = replay_states(filter_rows(records, condition), seed=state, with_ranges=with_ranges)
         losses = self.read_through().losses_in_prefix()
         if losses:
-            state = replay_records(schemas.SHARE_RECORD.empty_table(), seed=state, losses=losses).state
+            state = replay_states(schemas.SHARE_RECORD.empty_table(), seed=state, losses=losses)
         return mark_below_log_start(state, {self.number: self.log_start_offset})
 
     def _decoded(self, records: pa.RecordBatch, times: Ints, keys: Keys, reading: Reading) -> pa.Table:

@@ -1,8 +1,7 @@
 """Tables straight from log directories: the columnar model in this process, nothing written, no Java."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from types import TracebackType
+from functools import cached_property, partial
 from typing import Self, TypeVar
 
 import pyarrow as pa
@@ -83,7 +82,6 @@ class LogTables:
         self._scans: Mapping[str, Callable[[Where], Iterable[pa.Table]]] = {
             HISTORY: self._history,
             DELIVERIES: self._deliveries,
-            STATES: lambda where: [placed_states(lambda keys: self._states(keys, where.cut), where.keys)],
             GROUP_RECORDS: lambda where: [self._group_records(where.keys.groups)],
             OFFSET_COMMITS: lambda where: [self._offset_commits(where.keys.groups or frozenset())],
             BATCHES: self._batches,
@@ -100,9 +98,14 @@ class LogTables:
         """Decoded or replayed rows; measures are computed from the histories (`stored`)."""
         schema = schema_of(table, columns)
         yield schema.empty_table()
-        tables = self._records(where, schema.names, order) if table == RECORDS else self._scans[table](where)
-        for rows in tables:
+        for rows in self._rows(table, where, schema.names, order):
             yield (rows.sort_by(LOG_ORDER) if order == Order.LOG else rows).select(schema.names).cast(schema)
+
+    def _rows(self, table: str, where: Where, columns: Sequence[str], order: Order) -> Iterable[pa.Table]:
+        if table == STATES:
+            states = partial(self._states, prefix=where.cut, with_ranges="state_batches" in columns)
+            return [placed_states(states, where.keys)]
+        return self._records(where, columns, order) if table == RECORDS else self._scans[table](where)
 
     def stored(self, table: str) -> bool:
         """No: nothing was measured."""
@@ -255,8 +258,8 @@ class LogTables:
                 raise too_much(f"the selected records take more than {size_text(size)}")
         return pa.concat_tables(tables)
 
-    def _states(self, keys: Keys, prefix: LogPrefix) -> pa.Table:
-        tables = self._each(lambda log: log.states(keys, prefix), self._chosen(keys))
+    def _states(self, keys: Keys, prefix: LogPrefix, *, with_ranges: bool) -> pa.Table:
+        tables = self._each(lambda log: log.states(keys, prefix, with_ranges=with_ranges), self._chosen(keys))
         return pa.concat_tables([schemas.SHARE_PARTITION_STATE.empty_table(), *tables])
 
     def _history(self, where: Where) -> Iterator[pa.Table]:
@@ -377,9 +380,7 @@ class LogTables:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         return None
 
 

@@ -15,9 +15,9 @@ from sharelens.source.request import Source
 from sharelens.tables.cover import StatePartitionCover
 from sharelens.tables.logs.tables import open_log_tables
 from sharelens.tables.opening import open_cut
-from sharelens.tables.port import Tables
-from sharelens.tables.reading import read_states
-from sharelens.tables.where import Keys
+from sharelens.tables.port import STATES, Tables
+from sharelens.tables.reading import read, read_states
+from sharelens.tables.where import Keys, Where
 from state_model.columnar.keys import LOG_ORDER, SHARE_PARTITION_ORDER
 from tests.logs.batch_files import broken, state_batches, write_batches
 from tests.logs.state_logs import START_MS, STATE_TOPIC, snapshot, update
@@ -99,6 +99,8 @@ def answer_of(evidence: Tables) -> Answer:
 
 def states_of(evidence: Tables, prefix: LogPrefix) -> list[dict[str, object]]:
     states = read_states(evidence, Keys(), prefix)
+    scalars = [name for name in states.column_names if name != "state_batches"]
+    assert read(evidence, STATES, scalars, Where(cut=prefix)).equals(states.select(scalars))
     return states.sort_by([*LOG_ORDER, *SHARE_PARTITION_ORDER]).to_pylist()  # type: ignore[no-any-return]
 
 
