@@ -81,7 +81,7 @@ test: setup promtool ## Run all tests but the components and the soak
 	$(call run_tests,not soak and not components)
 
 .PHONY: test-components
-test-components: setup setup-airflow browser azurite node-clients ## Run the tests with programs of other projects, such as S3 servers, Kafka in Java, clients of Kafka, Airflow (at most a quarter of an hour)
+test-components: setup setup-airflow browser azurite node-clients kcat ## Run the tests with programs of other projects, such as S3 servers, Kafka in Java, clients of Kafka, Airflow (at most a quarter of an hour)
 	@$(IN_MEMORY); log=$$(mktemp); failed=0; marked="components and not soak"; \
 	export SHARELENS_TEST_RUN_FOLDER=$$(mktemp -d); \
 	$(PYTEST) tests/dags -m "$$marked" >"$$log" 2>&1 & airflow=$$!; trap 'kill $$airflow' INT TERM; \
@@ -153,6 +153,15 @@ node-clients: | $(VENV)/bin/uv ## Get kafkajs and @platformatic/kafka, whose tes
 	mkdir -p $(NODE_CLIENTS) && npm install --silent --no-audit --no-fund --ignore-scripts \
 	  --prefix $(NODE_CLIENTS) kafkajs@$(KAFKAJS_VERSION) @platformatic/kafka@$(PLATFORMATIC_VERSION) >/dev/null 2>&1 \
 	  || echo "make node-clients: they can't be fetched; the tests with Kafka's clients in JavaScript are skipped" >&2
+
+# Behind the browser: one apt-get at a time.
+.PHONY: kcat
+kcat: | browser ## Install kcat, whose test drives the light broker (Debian, as root; nothing to do where one is)
+	@command -v kcat && exit; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get update -qq && apt-get install -y -qq --no-install-recommends kcat >/dev/null && command -v kcat && exit; \
+	fi; \
+	echo "make kcat: no kcat on this machine, and none could be installed (that takes root and apt-get); its test is skipped" >&2
 
 .PHONY: bench
 bench: setup ## Measure speed and memory, and print a table

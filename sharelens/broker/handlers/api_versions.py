@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from sharelens.broker.broker import Broker
 
 FIRST_VERSION_WITH_ZERO_MINIMA = 4
+LISTED_FROM = {ApiKey.PRODUCE: 0}
+"""Lowest versions that Kafka lists and refuses: without them librdkafka compresses with zstd alone (KAFKA-18659)."""
 
 
 @handles(ApiKey.API_VERSIONS, (0, 4))
@@ -29,7 +31,11 @@ def api_versions(broker: "Broker", request: Any, context: RequestContext) -> Ans
     ]
     return {
         "api_keys": [
-            {"api_key": api.key, "min_version": api.first_version, "max_version": api.last_version}
+            {
+                "api_key": api.key,
+                "min_version": LISTED_FROM.get(ApiKey(api.key), api.first_version),
+                "max_version": api.last_version,
+            }
             for api in sorted(registered().values(), key=lambda api: api.key)
         ],
         "supported_features": supported,
