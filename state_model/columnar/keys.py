@@ -89,3 +89,18 @@ def without_keys_of(state: pa.Table, records: pa.Table) -> pa.Table:
     """The rows of `state` whose share partition does not occur in `records`, in their order."""
     (key_of_row, keys_of_records), _ = number_keys(state, records)
     return state.filter(pa.array(~np.isin(key_of_row, keys_of_records)))
+
+
+def numbered_partitions(rows: pa.Table) -> tuple[Ints, list[tuple[str, int]]]:
+    """The number of each row's user partition, and the user partitions (topic id, partition) by number."""
+    topics = rows.column("topic_id").combine_chunks()
+    if isinstance(topics, pa.ChunkedArray):
+        topics = pa.concat_arrays(topics.chunks) if topics.num_chunks else pa.array([], pa.string())
+    if not isinstance(topics, pa.DictionaryArray):
+        topics = topics.dictionary_encode()
+    indices = pc.fill_null(topics.indices, 0).to_numpy().astype(np.int64)
+    partitions = rows.column("partition").to_numpy().astype(np.int64) & 0xFFFFFFFF
+    numbered = pa.array(indices << 32 | partitions).dictionary_encode()
+    names = topics.dictionary.to_pylist()
+    places = [(names[code >> 32], code & 0xFFFFFFFF) for code in numbered.dictionary.to_pylist()]
+    return numbered.indices.to_numpy().astype(np.int64), places

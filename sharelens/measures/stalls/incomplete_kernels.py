@@ -88,15 +88,21 @@ def _offsets(ranges: np.ndarray, row: int, start: int) -> int:
 
 
 @leaf
+def _beyond_finished(active: np.ndarray, count: int, ranges: np.ndarray, start: int, complete: int) -> int:
+    """What the complete count has beyond the finished ranges: offsets without a range."""
+    for i in range(count):
+        complete -= _offsets(ranges, active[i], start) if _is_done(ranges, active[i]) else 0
+    return complete
+
+
+@leaf
 def _find(
     active: np.ndarray, count: int, ranges: np.ndarray, start: int, complete: int, holes: np.ndarray,
     aborted_too: bool, out: np.ndarray,
 ) -> None:  # fmt: skip
     """Writes FIRST, LAST, STATE, COUNT and TOP of an interval's row from the active ranges at or above `start`."""
-    # What the complete count has beyond the finished ranges are offsets without a range: it bounds the holes to pass.
-    budget = complete
-    for i in range(count):
-        budget -= _offsets(ranges, active[i], start) if _is_done(ranges, active[i]) else 0
+    # The budget bounds the holes to pass, so it is counted once there is one.
+    budget, is_counted = 0, holes.shape[0] == 0
     out[FIRST : TOP + 1] = UNKNOWN
     out[TOP] = ranges[active[count - 1], RANGE_LAST] if count > 0 else UNKNOWN
     # Active ranges ascend and don't overlap. All offsets from `start` to below `at` are finished or passed, so the
@@ -106,6 +112,8 @@ def _find(
         first, last = ranges[active[i], RANGE_FIRST], ranges[active[i], RANGE_LAST]
         if last < at:
             continue
+        if first > at and not is_counted:
+            budget, is_counted = _beyond_finished(active, count, ranges, start, complete), True
         if first > at:
             at, budget = _passed(holes, at, first - 1, aborted_too, budget)
         out[FIRST] = at
@@ -123,7 +131,7 @@ def _find(
 
 @leaf
 def _sum_up(active: np.ndarray, count: int, ranges: np.ndarray, threshold: int, out: np.ndarray) -> None:
-    """Writes BEHIND and THROTTLED of an interval's row, whose FIRST is known."""
+    """Writes BEHIND and THROTTLED of an interval that ended, from the ranges in force after its last record."""
     behind, slowed = 0, 0
     for i in range(count):
         if _is_done(ranges, active[i]):
@@ -213,7 +221,7 @@ def _note(
             out[current, SINCE_MS] = past[PAST_SINCE_MS]
             out[current, SHOWN] = past[PAST_SHOWN]
             out[current, WRITTEN_BEFORE] = past[PAST_WRITTEN_BEFORE]
-    for column in range(FIRST, THROTTLED + 1):
+    for column in range(FIRST, TOP + 1):
         out[current, column] = row[column]
     out[current, LATEST] = first_record + record
     if out[current, SHOWN] < 0 and row[TOP] >= row[FIRST]:
@@ -230,7 +238,8 @@ def _walk(
     `ranges` that a record began come by first offset.
     """
     # `active` has the ranges in force after a record, by first offset; it is refilled only where ranges begin or end.
-    # The row is computed for each record, as the start offset and the settings may change without a range.
+    # The row is computed for each record, as the start offset and the settings may change without a range; sums over
+    # the active ranges are needed after the last record of an interval alone.
     records = place.records
     opening, open_begins = _by_record(ranges[:, RANGE_FROM], records[:, OFFSET])
     closing, close_begins = _by_record(ranges[:, RANGE_TO], records[:, OFFSET])
@@ -241,7 +250,7 @@ def _walk(
     row = np.empty(WIDTH, np.int64)
     count, current, written = 0, -1, place.past[PAST_WRITTEN]
     for record in range(records.shape[0]):
-        written_before = written
+        written_before, before, active_before, count_before = written, current, active, count
         closed = closing[close_begins[record] : close_begins[record + 1]]
         opened = opening[open_begins[record] : open_begins[record + 1]]
         for i in range(closed.shape[0]):
@@ -255,15 +264,19 @@ def _walk(
             # No start offset, or no life: nothing waits until the next record that has both.
             if current >= 0:
                 out[current, END] = place.first_record + record
+                _sum_up(active_before, count_before, ranges, records[record - 1, SLOWED_FROM], out[current])
             current = -1
             continue
         start, complete = records[record, START], records[record, COMPLETE]
         _find(active, count, ranges, start, complete, holes, records[record, READS_COMMITTED] > 0, row)
-        _sum_up(active, count, ranges, records[record, SLOWED_FROM], row)
         out = grown(out, interval_count + 1)
         current = _note(out, current, interval_count, row, place, record, written_before)
         interval_count = max(interval_count, current + 1)
         out[current, WRITTEN] = written
+        if before >= 0 and current != before:
+            _sum_up(active_before, count_before, ranges, records[record - 1, SLOWED_FROM], out[before])
+    if current >= 0:
+        _sum_up(active, count, ranges, records[records.shape[0] - 1, SLOWED_FROM], out[current])
     return out, interval_count
 
 

@@ -15,8 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.measures.ranges.steps import Ints
+from state_model.audit.columnar.passed_offsets import NO_RECORD
 
 NO_OFFSETS = np.empty(0, np.int64)
+BEHIND_ALL = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +28,12 @@ class RecordRanges:
     firsts: Ints
     lasts: Ints
 
-    def first_in(self, first: int, last: int) -> int | None:
-        """The first offset of a range (inclusive) that has a record; None: none has."""
-        row = int(np.searchsorted(self.lasts, first))  # the first range that ends at `first` or behind it
-        if row == len(self.firsts) or self.firsts[row] > last:
-            return None
-        return max(first, int(self.firsts[row]))
+    def first_in(self, firsts: Ints, lasts: Ints) -> Ints:
+        """The first offset of each range (inclusive) that has a record; NO_RECORD: none has."""
+        rows = np.searchsorted(self.lasts, firsts)  # the first range that ends at `first` or behind it
+        begins = np.append(self.firsts, BEHIND_ALL)[rows]
+        first_offsets: Ints = np.where(begins > lasts, NO_RECORD, np.maximum(firsts, begins))
+        return first_offsets
 
 
 NO_RECORDS = RecordRanges(NO_OFFSETS, NO_OFFSETS)

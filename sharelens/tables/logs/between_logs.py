@@ -135,7 +135,7 @@ class OtherLogs:
         passed = PassedOffsets(
             proofs,
             known_until_ms=self._known_until_ms,
-            record_in=self._record_in,
+            records_in=self._records_in,
             topic_of=lambda place: self._user_partitions[place].topic,
         )
         return BesideAudit(
@@ -266,10 +266,10 @@ class OtherLogs:
         end = self._end_of(topic_partition)
         return None if end is None else max(end.newest_ms, self.read_until_ms or 0)
 
-    def _record_in(self, topic_partition: TopicPartition, first_offset: int, last_offset: int) -> int | None:
+    def _records_in(self, topic_partition: TopicPartition, firsts: Ints, lasts: Ints) -> Ints:
         if topic_partition not in self._record_ranges:
             self._record_ranges[topic_partition] = _record_ranges(self._user_partitions[topic_partition])
-        return self._record_ranges[topic_partition].first_in(first_offset, last_offset)
+        return self._record_ranges[topic_partition].first_in(firsts, lasts)
 
     def _span_at(self, topic_partition: TopicPartition, offset: int) -> int | None:
         partition = self._user_partitions.get(topic_partition)

@@ -16,6 +16,7 @@ from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
 from state_model.audit.group_steps import TopicPartition
 from state_model.audit.offsets import start_offset_passes_record
 from state_model.audit.periods import TOLERANCE_MS
+from state_model.columnar.keys import Ints, numbered_partitions
 from state_model.columnar.schemas import SHARE_RECORD
 from state_model.topics import STATE_TOPIC
 
@@ -40,6 +41,9 @@ PASSED: Final = pa.schema(
 `snapshot_log_offset`, `previous_log_offset`: of the state before the record.
 """
 NO_PASSED: Final = PASSED.empty_table()
+NO_RECORD: Final = -1
+UNKNOWN: Final = -(1 << 62)
+"""Until when a user partition is known that is not there."""
 
 
 def passed_rows(records: pa.Table, ranges: npt.NDArray[np.int64]) -> pa.Table:
@@ -60,8 +64,8 @@ class PassedOffsets:
 
     Args:
         known_until_ms: until when a user partition is known; None: it is not there.
-        record_in: the first offset of a range at which the log of a user partition holds a record, above its log start
-            offset; None: none that is certain.
+        records_in: of ranges (first and last offsets) the first offset at which the log of a user partition holds a
+            record, above its log start offset; NO_RECORD: none that is certain.
         topic_of: the name of the topic of a user partition.
     """
 
@@ -70,40 +74,46 @@ class PassedOffsets:
         proofs: Proofs,
         *,
         known_until_ms: Callable[[TopicPartition], int | None],
-        record_in: Callable[[TopicPartition, int, int], int | None],
+        records_in: Callable[[TopicPartition, Ints, Ints], Ints],
         topic_of: Callable[[TopicPartition], str],
     ) -> None:
         self._proofs = proofs
         self._known_until_ms = known_until_ms
-        self._record_in = record_in
+        self._records_in = records_in
         self._topic_of = topic_of
         self._last_violation = -1
 
     def take(self, passed: pa.Table) -> None:
         """The next ranges (PASSED); a record violates the rule once, whatever it passes."""
-        for batch in passed.to_batches(max_chunksize=10_000):
-            for row in batch.to_pylist():
-                if row["log_offset"] != self._last_violation:
-                    self._test(row)
+        if not passed.num_rows:
+            return
+        codes, places = numbered_partitions(passed)
+        ends_ms = np.array([UNKNOWN if end is None else end for end in map(self._known_until_ms, places)], np.int64)
+        times, firsts, lasts = (
+            passed.column(name).to_numpy() for name in ("log_time_ms", "first_offset", "last_offset")
+        )
+        is_known = ends_ms[codes] >= times + LOG_START_MS
+        records = np.full(passed.num_rows, NO_RECORD)
+        for code in np.unique(codes[is_known]).tolist():
+            rows = np.flatnonzero(is_known & (codes == code))
+            records[rows] = self._records_in(places[code], firsts[rows], lasts[rows])
+        violating = np.flatnonzero(records != NO_RECORD)
+        rows_of_them = passed.take(pa.array(violating)).to_pylist()
+        for row, record in zip(rows_of_them, records[violating].tolist(), strict=True):
+            if row["log_offset"] != self._last_violation:
+                self._add(row, record)
 
-    def _test(self, row: Mapping[str, Any]) -> None:
-        place = (row["topic_id"], row["partition"])
-        until_ms = self._known_until_ms(place)
-        if until_ms is None or until_ms < row["log_time_ms"] + LOG_START_MS:
-            return
-        offset = self._record_in(place, row["first_offset"], row["last_offset"])
-        if offset is None:
-            return
-        number = row["state_partition"]
+    def _add(self, row: Mapping[str, Any], record: int) -> None:
+        place, number = (row["topic_id"], row["partition"]), row["state_partition"]
         self._last_violation = row["log_offset"]
         self._proofs.add(
             PASSES_RECORD,
             Place(row["group_id"], *place, number),
-            start_offset_passes_record(row["start_offset"], offset),
+            start_offset_passes_record(row["start_offset"], record),
             LogRecord(STATE_TOPIC, number, row["log_offset"]),
             row["log_time_ms"],
             [
                 *(LogRecord(STATE_TOPIC, number, row[f"{name}_log_offset"]) for name in ("snapshot", "previous")),
-                LogRecord(self._topic_of(place), place[1], offset),
+                LogRecord(self._topic_of(place), place[1], record),
             ],
         )

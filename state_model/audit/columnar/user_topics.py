@@ -18,7 +18,7 @@ from state_model.audit.group_steps import TopicPartition
 from state_model.audit.offsets import batch_beyond_end, start_offset_beyond_end, window_over_locks
 from state_model.audit.periods import BEGINNING, END, TOLERANCE_MS
 from state_model.audit.rule import Difference
-from state_model.columnar.keys import SHARE_PARTITION_KEY, Ints, number_keys
+from state_model.columnar.keys import SHARE_PARTITION_KEY, Ints, number_keys, numbered_partitions
 from state_model.columnar.schemas import SHARE_RECORD, column
 from state_model.topics import STATE_TOPIC
 
@@ -78,7 +78,7 @@ class TopicAudit:
         """Takes the next records (TOPIC_RECORD), in log order."""
         if records.num_rows == 0:
             return
-        codes, places = _topic_partitions(records)
+        codes, places = numbered_partitions(records)
         for row in _rows(records, np.flatnonzero(_is_beyond(records, self._ends(places)[codes]))):
             self._test_end(row)
         self._test_leader_epochs(records, codes, places)
@@ -88,7 +88,7 @@ class TopicAudit:
         """Tests the largest window of each share partition, and the newest states (TOPIC_RECORD)."""
         for _, row in self._windows.values():
             self._test_window(row)
-        codes, places = _topic_partitions(newest)
+        codes, places = numbered_partitions(newest)
         for row in _rows(newest, np.flatnonzero(_is_lagging(newest, self._ends(places)[codes]))):
             end = self._topics.end_of((row["topic_id"], row["partition"]))
             assert end is not None
@@ -197,7 +197,7 @@ def lagging(newest: pa.Table, ends: Mapping[TopicPartition, int]) -> Flags:
     """Mask of the newest states (TOPIC_RECORD) with a negative lag, by the ends of user partitions."""
     if not ends:
         return np.zeros(newest.num_rows, np.bool_)
-    codes, places = _topic_partitions(newest)
+    codes, places = numbered_partitions(newest)
     return _is_lagging(newest, np.array([ends.get(place, UNBOUNDED) for place in places], np.int64)[codes])
 
 
@@ -208,7 +208,7 @@ def ahead(records: pa.Table, ends: Mapping[TopicPartition, int], epochs: Epochs)
     """
     if not ends and not epochs:
         return np.zeros(records.num_rows, np.bool_)
-    codes, places = _topic_partitions(records)
+    codes, places = numbered_partitions(records)
     of_place = np.array([ends.get(place, UNBOUNDED) for place in places], np.int64)
     leader_epochs, times = _ints(records, "leader_epoch"), _ints(records, "log_time_ms")
     pairs = pa.array(codes << 32 | np.maximum(leader_epochs, 0)).dictionary_encode()
@@ -274,21 +274,6 @@ def _beyond(row: Mapping[str, Any], end_offset: int, is_uncut: bool) -> Iterator
 
 def _proof(end: TopicEnd, partition: int) -> list[LogRecord]:
     return [LogRecord(end.topic, partition, end.end_offset - 1)]
-
-
-def _topic_partitions(records: pa.Table) -> tuple[Ints, list[TopicPartition]]:
-    """The number of each record's user partition, and the user partitions by number."""
-    topics = records.column("topic_id").combine_chunks()
-    if isinstance(topics, pa.ChunkedArray):
-        topics = pa.concat_arrays(topics.chunks) if topics.num_chunks else pa.array([], pa.string())
-    if not isinstance(topics, pa.DictionaryArray):
-        topics = topics.dictionary_encode()
-    indices = pc.fill_null(topics.indices, 0).to_numpy().astype(np.int64)
-    partitions = records.column("partition").to_numpy().astype(np.int64) & 0xFFFFFFFF
-    numbered = pa.array(indices << 32 | partitions).dictionary_encode()
-    names = topics.dictionary.to_pylist()
-    places = [(names[code >> 32], code & 0xFFFFFFFF) for code in numbered.dictionary.to_pylist()]
-    return numbered.indices.to_numpy().astype(np.int64), places
 
 
 def _last_offsets(records: pa.Table) -> Ints:

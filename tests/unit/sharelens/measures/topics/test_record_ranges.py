@@ -1,10 +1,12 @@
 """Offsets at which a log holds a record for certain, by batch headers."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from sharelens.kafka_log.schemas import TOPIC_BATCH
-from sharelens.measures.topics.record_ranges import record_ranges
+from sharelens.measures.topics.record_ranges import NO_RECORDS, record_ranges
+from state_model.audit.columnar.passed_offsets import NO_RECORD
 
 
 def header(first, last, *, count=None, producer=-1, transactional=False, control=None):
@@ -63,10 +65,8 @@ def test_records_below_the_log_start_are_gone():
     assert ranges(header(0, 9), header(10, 19), log_start=20) == []
 
 
-@pytest.mark.parametrize(
-    ("first", "last", "expected"),
-    [(0, 9, 2), (3, 3, 3), (5, 6, None), (5, 7, 7), (9, 30, 9), (10, 30, None), (0, 1, None)],
-)
-def test_the_first_record_of_a_range(first, last, expected):
+def test_the_first_record_of_each_range():
     log = record_ranges([header(2, 4), marker(5, "COMMIT"), marker(6, "COMMIT"), header(7, 9)], 0)
-    assert log.first_in(first, last) == expected
+    spans = np.array([(0, 9), (3, 3), (5, 6), (5, 7), (9, 30), (10, 30), (0, 1)])
+    assert log.first_in(spans[:, 0], spans[:, 1]).tolist() == [2, 3, NO_RECORD, 7, 9, NO_RECORD, NO_RECORD]
+    assert NO_RECORDS.first_in(spans[:, 0], spans[:, 1]).tolist() == [NO_RECORD] * 7

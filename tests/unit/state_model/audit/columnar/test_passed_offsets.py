@@ -1,9 +1,10 @@
 """Start offsets that pass records without an outcome: a violation where the topic's log, read late enough, has them."""
 
+import numpy as np
 import pytest
 
 from state_model.audit.columnar.auditor import Auditor
-from state_model.audit.columnar.passed_offsets import LOG_START_MS, PassedOffsets
+from state_model.audit.columnar.passed_offsets import LOG_START_MS, NO_RECORD, PassedOffsets
 from state_model.audit.columnar.proofs import Proofs
 from state_model.audit.table import RULES
 from state_model.share_records import SharePartitionKey, ShareSnapshot, ShareUpdate, StateBatch
@@ -29,11 +30,12 @@ def findings(*writes, until_ms=LOG_START_MS + 1_000, records=range(100)):
     rows = table([(KEY, value, False) for value in (CREATED, *writes)])
     proofs, auditor = Proofs(), Auditor(is_from_zero=True)
 
-    def record_in(place, first, last):
-        return next((offset for offset in records if first <= offset <= last), None)
+    def records_in(place, firsts, lasts):
+        spans = zip(firsts.tolist(), lasts.tolist(), strict=True)
+        return np.array([next((at for at in records if first <= at <= last), NO_RECORD) for first, last in spans])
 
     passed = PassedOffsets(
-        proofs, known_until_ms=lambda place: until_ms, record_in=record_in, topic_of=lambda place: "orders"
+        proofs, known_until_ms=lambda place: until_ms, records_in=records_in, topic_of=lambda place: "orders"
     )
     for row in range(rows.num_rows):
         auditor.take(rows.slice(row, 1))
