@@ -158,15 +158,15 @@ class LakeInputs:
         # The recent records begin with the last measured one, or earlier: enough, unless a header leads further back.
         is_late = (since_ms < minutes_of(first_ms)) & (since_ms < ABOVE_ALL)
         begins = np.where(is_late, np.maximum(since_ms - MINUTE_MS, BELOW_ALL) + 1, ABOVE_ALL)
-        history = recent.history
-        if (is_late & ~self.is_whole).any():
-            older = self._history(("log_time_ms", begins), upper_limit=("log_offset", self.read_from - 1))
-            history = pa.concat_tables([older, history])
-            lowest = self.places.lowest(history.column(PLACE).to_numpy(), history.column("log_offset").to_numpy())
-            at = history.column(PLACE).to_numpy()
-            is_first = is_late[at] & (history.column("log_offset").to_numpy() == lowest[at])
-            before = self._records_before(history.filter(pa.array(is_first)))
-            history = pa.concat_tables([history, before]).combine_chunks()
+        if not (is_late & ~self.is_whole).any():
+            return View(self, recent, self._recent_deliveries)
+        older = self._history(("log_time_ms", begins), upper_limit=("log_offset", self.read_from - 1))
+        history = pa.concat_tables([older, recent.history])
+        lowest = self.places.lowest(history.column(PLACE).to_numpy(), history.column("log_offset").to_numpy())
+        at = history.column(PLACE).to_numpy()
+        is_first = is_late[at] & (history.column("log_offset").to_numpy() == lowest[at])
+        before = self._records_before(history.filter(pa.array(is_first)))
+        history = pa.concat_tables([history, before]).combine_chunks()
         return View(self, self._histories(history, self._recent_deliveries), self._recent_deliveries)
 
     def _records_before(self, rows: pa.Table) -> pa.Table:

@@ -81,6 +81,63 @@ MANY = 32
 """Up to so many ranges are sorted by insertion."""
 
 
+# What orders ranges: its place, its life, the log offset of the record that began it, and its first offset.
+ORDER_PLACE, ORDER_LIFE, ORDER_BEGUN, ORDER_FIRST = range(4)
+
+
+@leaf
+def _begins_later(keys: np.ndarray, row: int, other: int) -> bool:
+    for column in range(ORDER_LIFE, ORDER_FIRST + 1):
+        if keys[row, column] != keys[other, column]:
+            return bool(keys[row, column] > keys[other, column])
+    return False
+
+
+@kernel
+def _sort_by_begin(keys: np.ndarray, rows: np.ndarray) -> None:
+    # As _sort_by_end.
+    if rows.shape[0] > MANY:
+        for column in (ORDER_FIRST, ORDER_BEGUN, ORDER_LIFE):
+            rows[:] = rows[np.argsort(keys[rows, column], kind="mergesort")]
+        return
+    for i in range(1, rows.shape[0]):
+        row, j = rows[i], i
+        while j > 0 and _begins_later(keys, rows[j - 1], row):
+            rows[j] = rows[j - 1]
+            j -= 1
+        rows[j] = row
+
+
+@kernel
+def _by_begin(keys: np.ndarray, begins: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """The ranges by place, life, record that began them and first offset: counting sort by that record, O(n).
+
+    `keys`: ORDER_PLACE to ORDER_FIRST. `begins`, `offsets`: where the history rows of each place begin, and their log
+    offsets.
+    """
+    # A bucket for each record of a place, and one behind its last. A life begins behind all ranges of the lives before
+    # it, so the record decides before the life does, but for the first bucket, which has all that began earlier.
+    count = keys.shape[0]
+    bucket, near = np.empty(count, np.int64), np.zeros(begins.shape[0] - 1, np.int64)
+    bucket_begins = np.zeros(offsets.shape[0] + begins.shape[0], np.int64)
+    for i in range(count):
+        place = keys[i, ORDER_PLACE]
+        begin, end = begins[place], begins[place + 1]
+        near[place] = position(offsets[begin:end], keys[i, ORDER_BEGUN], near[place])
+        bucket[i] = begin + place + near[place]
+        bucket_begins[bucket[i] + 1] += 1
+    for i in range(bucket_begins.shape[0] - 1):
+        bucket_begins[i + 1] += bucket_begins[i]
+    order, filled = np.empty(count, np.int64), bucket_begins.copy()
+    for i in range(count):
+        order[filled[bucket[i]]] = i
+        filled[bucket[i]] += 1
+    for i in range(bucket_begins.shape[0] - 1):
+        if bucket_begins[i + 1] - bucket_begins[i] > 1:
+            _sort_by_begin(keys, order[bucket_begins[i] : bucket_begins[i + 1]])
+    return order
+
+
 @leaf
 def _ends_later(ranges: np.ndarray, row: int, other: int) -> bool:
     if ranges[row, RANGE_TO] != ranges[other, RANGE_TO]:
@@ -172,10 +229,13 @@ class Histories:
     ) -> "Histories":
         """The histories in order, with known places, some perhaps without rows; `numbers`: of both tables' rows."""
         place, of_range = numbers
-        order = np.lexsort((history.column("log_offset").to_numpy(), place))
+        offsets = history.column("log_offset").to_numpy()
+        order = np.lexsort((offsets, place))
+        begins = np.append(0, np.cumsum(np.bincount(place, minlength=places.num_rows)))
         columns = [pc.fill_null(deliveries.column(name), UNKNOWN).to_numpy() for name in RANGE_COLUMNS]
         key = deliveries.column("life_log_offset").to_numpy()
-        rows = np.lexsort((columns[RANGE_FIRST], columns[RANGE_FROM], key, of_range))
+        keys = np.stack([of_range, key, columns[RANGE_FROM], columns[RANGE_FIRST]], axis=1, dtype=np.int64)
+        rows = _by_begin(keys, begins, offsets[order])
         of_range, key = of_range[rows], key[rows]
         is_new = np.append(True, (np.diff(of_range) != 0) | (np.diff(key) != 0))[: len(rows)]
         life_begins = np.append(np.flatnonzero(is_new), len(rows))
@@ -183,7 +243,7 @@ class Histories:
             places=places,
             history=history if (np.diff(order) == 1).all() else history.take(pa.array(order)),
             place=place[order],
-            begins=np.append(0, np.cumsum(np.bincount(place, minlength=places.num_rows))),
+            begins=begins,
             ranges=np.stack([column[rows] for column in columns], axis=1, dtype=np.int64),
             rows=rows,
             life_begins=life_begins,

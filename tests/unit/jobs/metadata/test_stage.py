@@ -101,7 +101,6 @@ def test_lake_has_the_history_of_the_log_directories(nodes: tuple[str, ...], tmp
     assert values_of(for_questions) == values_of(history) | {"rows": but_partitions}
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "lost",
     [

@@ -260,7 +260,6 @@ def test_a_rebuild_after_retention_gives_the_same_state_and_the_same_history(cas
     assert not differences(before, content(lake, names))
 
 
-@pytest.mark.soak
 def test_retention_goes_on_from_its_own_cut(tmp_path: Path) -> None:
     once = content(dropped(), DERIVED)
     for end in ENDS[::2]:

@@ -151,7 +151,6 @@ def test_complete_evidence_says_so_and_what_is_missing_is_told(logs: Path, tmp_p
     assert "incomplete" in (tmp_path / "three" / "report.html").read_text("utf-8")
 
 
-@pytest.mark.soak
 def test_gaps_and_undecodable_records_of_the_window_make_it_incomplete(tmp_path: Path) -> None:
     story = [*STORY[:3], STORY[3] | {"damage": "value_version"}, *STORY[4:]]
     logs = log_directory(tmp_path / "logs", story)

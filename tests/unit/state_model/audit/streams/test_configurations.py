@@ -1,10 +1,12 @@
 """Numbers in the configuration that a streams group's record has."""
 
+from typing import Any
+
 import pytest
 
-from state_model.audit.streams.configurations import STANDBY_REPLICAS, standby_replicas
-from state_model.audit.streams.history import StreamsRecord
-from state_model.streams.records import METADATA
+from state_model.audit.streams.configurations import STANDBY_REPLICAS, odd_member, standby_replicas
+from state_model.audit.streams.history import History, StreamsRecord
+from state_model.streams.records import MEMBER, METADATA
 
 
 def of_group(*entries: tuple[str, str]) -> StreamsRecord:
@@ -33,3 +35,19 @@ def test_standby_replicas_are_a_number_of_few_digits(text: str, replicas: int | 
 def test_a_group_without_the_setting_has_no_number() -> None:
     assert standby_replicas(of_group(("other", "1"))) is None
     assert standby_replicas(of_group()) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "pair"),
+    [
+        ({}, None),
+        ({"rebalanceTimeoutMs": 0}, (1, 0)),
+        ({"rebalanceTimeoutMs": -1}, (1, -1)),
+        ({"processId": ""}, (1, 0)),
+        ({"instanceId": "one"}, (1, 0)),
+    ],
+)
+def test_a_member_has_a_process_a_timeout_and_no_instance(values: dict[str, Any], pair: tuple[int, int] | None) -> None:
+    value = {"rebalanceTimeoutMs": 1, "processId": "p", "instanceId": None} | values
+    odd = odd_member(History(), StreamsRecord(MEMBER, "m", value, log_offset=0, timestamp_ms=0))
+    assert (None if odd is None else odd.difference[1:3]) == pair
