@@ -83,7 +83,7 @@ def _summary(done: "Upgraded", lake: str) -> str:
     """The last line of the answer."""
     if not done.is_needed:
         return "nothing to do: the lake is of this version"
-    rebuild = "no table is recomputed"
+    rebuild = "no table is recomputed but the histories of groups"
     if done.stage is not None:
         rebuild = f"tables are recomputed as by `run --rebuild {done.stage}`"
     if done.dry_run:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs import books, publish
+from jobs import books, publish, retained
 from jobs.errors import JobError
+from jobs.measure import group_histories
 from jobs.options import RunOptions
 from jobs.progress import Progress
 from jobs.run import Pipeline
@@ -141,7 +142,7 @@ def _carry(lake: Lake, new: Lake, needs: list[Need]) -> None:
     new.storage.make()
     create_tables(new)
     for need in needs:
-        if need.written is None or new.version(need.table) > 0:
+        if need.written is None or new.version(need.table) > 0 or _is_computed_anew(new, need.table):
             continue
         crash_points.passing(f"carry:{need.table}:before")
         transactions = {
@@ -159,6 +160,14 @@ def _carry(lake: Lake, new: Lake, needs: list[Need]) -> None:
             files = []
         write(new, need.table, transactions, adds=files)
     durability.sync(new)
+
+
+def _is_computed_anew(new: Lake, table: str) -> bool:
+    """Whether a table has rows of groups, whose marks changed since; not where retention dropped records of them.
+
+    The books of the new lake are there.
+    """
+    return table in group_histories.TABLE_OF.values() and not retained.cuts(new, retained.SILVER)
 
 
 def _paths(lake: Lake, name: str) -> list[str]:
