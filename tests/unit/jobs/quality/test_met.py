@@ -59,6 +59,7 @@ ROWS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @examples("page")
 @given(st.lists(ROWS, min_size=1, max_size=4))
 def test_the_verdicts_are_those_of_the_library(rows: list[dict[str, Any]]) -> None:

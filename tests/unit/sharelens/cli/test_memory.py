@@ -39,6 +39,7 @@ def test_one_long_text_is_not_beyond_the_memory_of_a_query() -> None:
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_query_has_as_long_as_the_option_says(capsys: pytest.CaptureFixture[str]) -> None:
     query = "SELECT count(*) FROM range(100000000000) a(n), range(1000) b(m) WHERE n % 7 = m"
     assert main(["sql", "--lake", str(recorded_lake(FEW[0])), "--timeout", "200ms", query]) == 1

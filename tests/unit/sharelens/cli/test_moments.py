@@ -32,7 +32,7 @@ def logs() -> Path:
     return made_once("moments/logs", lambda folder: write_log_directory(folder, STORY))
 
 
-@pytest.fixture(params=["log directory", "lake"])
+@pytest.fixture(params=["log directory", pytest.param("lake", marks=pytest.mark.slow)])
 def evidence(request: pytest.FixtureRequest, logs: Path) -> list[str]:
     """The options that name the evidence."""
     if request.param == "lake":
@@ -116,6 +116,7 @@ def test_times_of_files_prolong_the_evidence(tmp_path: Path) -> None:
     assert evidence_end(source) == EvidenceEnd(NOON_MS, NOON_MS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["admin", "streams-basic"])
 def test_a_lake_ends_where_its_log_directory_ends(name: str) -> None:
     logs = Source(log_dirs=(str(dataset(name) / "logs"),))

@@ -99,6 +99,7 @@ def paths_of_requests(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     server.server_close()
 
 
+@pytest.mark.slow
 def test_all_libraries_ask_the_server_that_googles_options_name(paths_of_requests: list[str]) -> None:
     given_options = options_of(GOOGLE)
     with pytest.raises(Exception, match=r"127\.0\.0\.1"):

@@ -53,6 +53,7 @@ def test_without_a_commit_and_a_start_offset_the_lag_is_unknown(log_dir: Path) -
     assert (values, "lag of 1 partition of" in warning) == ([0, None], True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("commits", [False, *in_soak(True)])
 def test_a_topic_that_was_created_again_has_a_lag_where_nothing_was_committed_yet(
     commits: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
