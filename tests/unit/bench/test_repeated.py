@@ -12,7 +12,7 @@ from sharelens.source.request import Source
 from sharelens.tables.opening import open_evidence
 from sharelens.tables.reading import read_share_partitions
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 
 
 def test_copies_of_workloads_are_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,7 +146,7 @@ PLANTED: tuple[Planted, ...] = (
 )
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: "-".join(planting.__name__ for planting in planted))
 def test_what_is_planted_closes_the_gate_of_its_table_and_no_other(lake: Path, planted: Planted) -> None:
     for planting in planted:
@@ -168,7 +168,7 @@ def test_a_table_of_another_shape_is_not_judged_further(lake: Path, tmp_path: Pa
     assert set(unsaid.column("details").to_pylist()) == {"not judged: the table has another shape"}
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("table", [name for name in TABLES if not name.startswith("gold.qu")])
 def test_a_row_that_comes_twice_from_nowhere_is_a_repeated_key_and_a_lost_reference(lake: Path, table: str) -> None:
     scope = scope_of(CheckOptions(lake=Lake(lake)))
