@@ -215,12 +215,12 @@ def measures(bench: Bench) -> Iterator[Figure]:
             yield Figure(section="measures", name=prefix + name, value=value, note=note)
 
 
-def beside_dump(bench: Bench) -> Iterator[Figure]:
+def dump_shares(bench: Bench) -> Iterator[Figure]:
     """Questions and the stages of a run as shares of DumpLogSegments' time over the same log, in every shape."""
-    from bench import beside_dump as shares
+    from bench import dump_shares as shares
 
     for shape in (*bench.shapes, *([REAL] if bench.shapes == SHAPES else [])):
-        yield from _figures("beside_dump", shares.lines(bench.log(shape), bench.lake(shape)), f"{shape}: ")
+        yield from _figures("dump_shares", shares.lines(bench.log(shape), bench.lake(shape)), f"{shape}: ")
 
 
 def questions(bench: Bench) -> Iterator[Figure]:
@@ -350,7 +350,7 @@ def _times(dumped_s: float | None, ours_s: float) -> str:
 SECTIONS = {
     section.__name__: section
     for section in (
-        *(first, kernels, pipeline, increment, audit, measures, questions, beside_dump),
+        *(first, kernels, pipeline, increment, audit, measures, questions, dump_shares),
         *(explorer, groups, upkeep, live, broker, simulator, scale),
     )
 }
@@ -368,7 +368,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--shape",
         choices=(*SHAPES, REAL),
         action="append",
-        help="a shape to measure, real of beside_dump alone  [default: all]",
+        help="a shape to measure, real of dump_shares alone  [default: all]",
     )
     parser.add_argument("--folder", type=Path, help="where logs and lakes are kept  [default: a temporary folder]")
     options = parser.parse_args(arguments)

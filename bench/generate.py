@@ -121,7 +121,12 @@ def _write(directory: Path, settings: Settings, machine: _Machine, records: int)
     state_batches = 0
     for stretch in _stretches(settings, machine, keys, records):
         state_batches += len(stretch.state_batches)
-        _append(writer, SHAPES[settings.shape], keys, stretch)
+        writer.append_to_partitions(
+            keys.state_partitions[stretch.keys],
+            encode_share_records(_records(keys, stretch)),
+            stretch.times,
+            SHAPES[settings.shape].linger_ms,
+        )
     size = writer.close()
     np.savez(
         _memory(directory),
@@ -199,25 +204,6 @@ def _simulate(machine: _Machine, events: sim.Events, shape: Shape, max_records: 
         keys=events.keys[source],
         times=events.times[source],
     )
-
-
-def _append(writer: LogDirectoryWriter, shape: Shape, keys: SharePartitions, stretch: _Stretch) -> None:
-    """Encode a stretch and append it, state partition by state partition."""
-    encoded = encode_share_records(_records(keys, stretch))
-    state_partitions = keys.state_partitions[stretch.keys]
-    order = np.argsort(state_partitions, kind="stable")
-    encoded = encoded.take(pa.array(order))
-    times = stretch.times[order]
-    cuts = np.flatnonzero(np.diff(state_partitions[order])) + 1
-    for rows in np.split(np.arange(len(order)), cuts):
-        if len(rows):
-            first, count = int(rows[0]), len(rows)
-            writer.append(
-                int(state_partitions[order[first]]),
-                encoded.slice(first, count),
-                times[first : first + count],
-                times[first : first + count] // shape.linger_ms,
-            )
 
 
 def _records(keys: SharePartitions, stretch: _Stretch) -> pa.RecordBatch:

@@ -75,6 +75,15 @@ class LogDirectoryWriter:
         self._next[partition] += records.num_rows
         self._written += len(encoded.data)
 
+    def append_to_partitions(self, partitions: Ints, records: pa.RecordBatch, times: Ints, linger_ms: int) -> None:
+        """Append records to the partition of each, in the order of time; those within `linger_ms` share a batch."""
+        order = np.lexsort([times, partitions])  # stable: records of a key stay in their order
+        records, times, partitions = records.take(pa.array(order)), times[order], partitions[order]
+        begins = np.flatnonzero(np.diff(partitions, prepend=-1))
+        for first, end in zip(begins.tolist(), [*begins[1:].tolist(), len(order)], strict=True):
+            at = times[first:end]
+            self.append(int(partitions[first]), records.slice(first, end - first), at, at // linger_ms)
+
     def close(self) -> int:
         """Write indexes, checkpoints and meta.properties; the bytes of batches that this writer has appended."""
         for partition in list(self._open):

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -56,7 +57,10 @@ def generate_repeated(directory: Path, *, records: int, seed: int = 1, state_par
     for number in range(rounds):
         copies = range(number * IN_A_ROUND, (number + 1) * IN_A_ROUND)
         rows = pa.concat_tables([_copy(source, copy, number * lasting_ms) for source in sources for copy in copies])
-        written += _append(writer, rows, state_partitions)
+        encoded = encode_share_records(rows.combine_chunks().to_batches()[0])
+        times = rows.column("log_time_ms").to_numpy()
+        writer.append_to_partitions(_state_partitions(rows, state_partitions), encoded, times, LINGER_MS)
+        written += rows.num_rows
     writer.close()
     return written
 
@@ -89,19 +93,12 @@ def _copy(rows: pa.Table, number: int, later_ms: int) -> pa.Table:
     return pa.table(columns)
 
 
-def _append(writer: LogDirectoryWriter, rows: pa.Table, state_partitions: int) -> int:
-    """Appends a round to the state partitions that the keys hash to, each in the order of time."""
+def _state_partitions(rows: pa.Table, count: int) -> npt.NDArray[np.int64]:
+    """The state partition that the key of each row hashes to."""
     (codes,), keys = number_keys(rows)
     groups, topics, partitions = (keys.column(name).to_pylist() for name in SHARE_PARTITION_KEY)
-    places = [partition_for(*key, state_partitions) for key in zip(groups, topics, partitions, strict=True)]
-    numbers = np.array(places, np.int64)[codes]
-    times = rows.column("log_time_ms").to_numpy()
-    order = np.lexsort([times, numbers])  # stable: records of a key stay in their order
-    encoded = encode_share_records(rows.take(pa.array(order)).combine_chunks().to_batches()[0])
-    for part in np.split(np.arange(len(order)), np.flatnonzero(np.diff(numbers[order])) + 1):
-        at = times[order[part]]
-        writer.append(int(numbers[order[part[0]]]), encoded.slice(int(part[0]), len(part)), at, at // LINGER_MS)
-    return len(order)
+    places = [partition_for(*key, count) for key in zip(groups, topics, partitions, strict=True)]
+    return np.array(places, np.int64)[codes]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

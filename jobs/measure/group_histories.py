@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from jobs import books
 from jobs.decode.stage import GROUP, changed
 from jobs.incarnations import incarnations, newest_incarnations
-from sharelens.evidence.conditions import all_of
+from sharelens.evidence.coverage import whole_logs
 from sharelens.evidence.schemas import GROUP_RECORD
 from sharelens.groups.histories import histories
 from sharelens.groups.intervals import Histories
@@ -20,7 +20,6 @@ from sharelens.groups.whole_logs import marked_each
 from sharelens.lake.lake import Lake
 from sharelens.lake.parquet import write_rows
 from sharelens.lake.tables import TABLES
-from sharelens.tables.lakes.places import whole_logs
 from state_model.streams.records import STREAMS_TYPES
 from state_model.topics import OFFSETS_TOPIC
 
@@ -69,13 +68,11 @@ def _news(lake: Lake, before: int) -> Iterator[tuple[str, pa.Array | None]]:
     partitions = changed(lake, before, ["log_record", "replay", "measure"])
     of_groups = [(key[0], row["rebuild"]) for key, row in partitions.items() if row["topic"] == OFFSETS_TOPIC]
     topic_ids = incarnations(lake, OFFSETS_TOPIC) if of_groups else {}
-    starts_over = {
-        cluster_id
-        for cluster_id, is_rebuilt in of_groups
-        if is_rebuilt
-        or len(topic_ids.get(cluster_id, ())) > 1
-        or _whole_logs(lake, cluster_id, before) - _whole_logs(lake, cluster_id)
-    }
+    starts_over = {cluster_id for cluster_id, is_rebuilt in of_groups if is_rebuilt}
+    for cluster_id in {cluster_id for cluster_id, _ in of_groups}:
+        is_recreated = len(topic_ids.get(cluster_id, ())) > 1
+        if is_recreated or _whole_logs(lake, cluster_id, before) - _whole_logs(lake, cluster_id):
+            starts_over.add(cluster_id)
     yield from ((cluster_id, None) for cluster_id in sorted(starts_over))
     names = ["cluster_id", "group_id"]
     fresh = lake.snapshot(GROUP).rows(names, (pc.field("run_id") > before) & WITH_HISTORY)
@@ -95,7 +92,7 @@ def _histories(lake: Lake, cluster_id: str, log_topic_id: str, groups: pa.Array 
 
 def _whole_logs(lake: Lake, cluster_id: str, up_to: int | None = None) -> set[tuple[str, int]]:
     """The logs of a cluster of which silver.group_record lacks no record; `up_to`: by what runs up to this one took."""
-    of_cluster = pc.field("cluster_id") == cluster_id
+    of_log = (pc.field("cluster_id") == cluster_id) & (pc.field("topic") == OFFSETS_TOPIC)
     if up_to is not None:
-        of_cluster &= (pc.field("run_id") <= up_to) | (pc.field("status") != "taken")
-    return whole_logs(lambda table, names, where: lake.snapshot(table).rows(names, all_of(of_cluster, where)), GROUP)
+        of_log &= (pc.field("run_id") <= up_to) | (pc.field("status") != "taken")
+    return whole_logs(books.extents(lake, of_log), GROUP)

@@ -142,7 +142,7 @@ def _carry(lake: Lake, new: Lake, needs: list[Need]) -> None:
     new.storage.make()
     create_tables(new)
     for need in needs:
-        if need.written is None or new.version(need.table) > 0 or _is_computed_anew(new, need.table):
+        if need.written is None or new.version(need.table) > 0 or _is_recomputed(new, need.table):
             continue
         crash_points.passing(f"carry:{need.table}:before")
         transactions = {
@@ -162,7 +162,7 @@ def _carry(lake: Lake, new: Lake, needs: list[Need]) -> None:
     durability.sync(new)
 
 
-def _is_computed_anew(new: Lake, table: str) -> bool:
+def _is_recomputed(new: Lake, table: str) -> bool:
     """Whether a table has rows of groups, whose marks changed since; not where retention dropped records of them.
 
     The books of the new lake are there.

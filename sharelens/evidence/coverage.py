@@ -135,6 +135,14 @@ def is_whole(extents: Iterable[Extent], table: str) -> bool:
     return len(covered) == 1 and covered[0][0] == 0
 
 
+def whole_logs(extents: Iterable[Extent], table: str) -> set[tuple[str, int]]:
+    """The (topic id, partition) of the logs for which `is_whole` holds."""
+    of_logs: dict[tuple[str, int], list[Extent]] = {}
+    for row in extents:
+        of_logs.setdefault((row["topic_id"], row["partition"]), []).append(row)
+    return {log for log, rows in of_logs.items() if is_whole(rows, table)}
+
+
 def _uncommitted(
     before: Sequence[Interval], row: Extent, committed_end: int, gaps: Sequence[Interval]
 ) -> list[Interval]:

@@ -34,10 +34,10 @@ from sharelens.tables.reading import read_group_records
 from sharelens.tables.where import Span
 from state_model.audit.columnar.group_audit import audit_groups
 from state_model.audit.columnar.proofs import Proofs
-from state_model.audit.columnar.streams_audit import Completeness
 from state_model.audit.rule import Need
 from state_model.audit.severities import ERROR, WARNING
 from state_model.audit.streams.table import RULES
+from state_model.columnar.completeness import Completeness
 from state_model.streams.records import STREAMS_TYPES
 
 LISTED = {

@@ -17,20 +17,6 @@ IS_LOG_WHOLE = column(
 )
 
 
-class Offsets:
-    """Whether a log partition has a record for every offset from 0 on, while it is read."""
-
-    def __init__(self) -> None:
-        self.is_whole = True
-        self._next = 0
-
-    def take(self, offsets: pa.ChunkedArray) -> None:
-        """Takes the offsets of the next records of all kinds, ascending."""
-        numbers = offsets.to_numpy()
-        self.is_whole &= bool((numbers == np.arange(self._next, self._next + len(numbers))).all())
-        self._next += len(numbers)
-
-
 def marked(rows: pa.Table, *, is_whole: bool) -> pa.Table:
     """Rows of one log partition with IS_LOG_WHOLE."""
     return rows.append_column(IS_LOG_WHOLE, pa.repeat(pa.scalar(is_whole), rows.num_rows))

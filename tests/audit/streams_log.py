@@ -13,10 +13,11 @@ from sharelens.kafka_log.layout import scan_log_directory
 from sharelens.kafka_log.union import unite
 from state_model.audit.columnar.group_audit import audit_groups
 from state_model.audit.columnar.proofs import Proofs
-from state_model.audit.columnar.streams_audit import Completeness, transactional_streams_records
+from state_model.audit.columnar.streams_audit import transactional_streams_records
 from state_model.audit.columnar.topic_metadata import TopicMetadata
 from state_model.audit.periods import END, Period
 from state_model.audit.table import RULES
+from state_model.columnar.completeness import Completeness
 from state_model.group_records import GroupRecord, decode_record, encode_record
 from state_model.group_schemas import RECORD_TYPES
 from state_model.streams.records import STREAMS_TYPES

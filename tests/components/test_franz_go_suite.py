@@ -11,6 +11,7 @@ import pytest
 
 from tests.broker import running
 from tests.broker.running import RunningBroker
+from tests.processes.go_programs import go_environment
 
 CLIENT = Path(__file__).parent / "clients" / "franz_go"
 """Its go.mod names the version of franz-go."""
@@ -33,8 +34,9 @@ def broker(tmp_path: Path) -> Iterator[RunningBroker]:
 
 
 def _go(folder: Path, *words: str) -> str:
-    environment = os.environ | {"GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly", "CGO_ENABLED": "0"}
-    done = subprocess.run(["go", *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=BUILD_S)
+    done = subprocess.run(
+        ["go", *words], cwd=folder, env=go_environment(), capture_output=True, text=True, timeout=BUILD_S
+    )
     if done.returncode:
         pytest.skip(f"go {words[0]} of franz-go fails: {done.stderr.strip().splitlines()[-1:]}")
     return done.stdout.strip()

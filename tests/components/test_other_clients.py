@@ -22,6 +22,7 @@ from sharelens.kafka_log.codecs import NAMES
 from tests.broker import running
 from tests.broker.running import RunningBroker
 from tests.depths import in_soak
+from tests.processes.go_programs import go_environment
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "clients"
@@ -76,19 +77,14 @@ def _go(folder: str) -> list[str]:
         pytest.skip("no Go here; install the version that go.mod names, or a newer one")
     module, program = PROGRAMS / folder, TOOLS / "go-clients" / folder
     fetched = subprocess.run(
-        [go, "mod", "download"], cwd=module, env=_go_environment(), capture_output=True, text=True, timeout=BUILD_S
+        [go, "mod", "download"], cwd=module, env=go_environment(), capture_output=True, text=True, timeout=BUILD_S
     )
     if fetched.returncode:
         pytest.skip(f"Go can't build {folder}: {fetched.stderr.strip().splitlines()[-1:]}")
     subprocess.run(
-        [go, "build", "-o", str(program), "."], cwd=module, env=_go_environment(), check=True, timeout=BUILD_S
+        [go, "build", "-o", str(program), "."], cwd=module, env=go_environment(), check=True, timeout=BUILD_S
     )
     return [str(program)]
-
-
-def _go_environment() -> dict[str, str]:
-    """Nothing but modules is fetched, and no file of the checkout changes."""
-    return os.environ | {"GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly", "CGO_ENABLED": "0"}
 
 
 AIOKAFKA = Client(

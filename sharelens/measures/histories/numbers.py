@@ -81,31 +81,34 @@ MANY = 32
 """Up to so many ranges are sorted by insertion."""
 
 
-# What orders ranges: its place, its life, the log offset of the record that began it, and its first offset.
-ORDER_PLACE, ORDER_LIFE, ORDER_BEGUN, ORDER_FIRST = range(4)
-
-
 @leaf
-def _begins_later(keys: np.ndarray, row: int, other: int) -> bool:
-    for column in range(ORDER_LIFE, ORDER_FIRST + 1):
-        if keys[row, column] != keys[other, column]:
-            return bool(keys[row, column] > keys[other, column])
+def _comes_later(values: np.ndarray, columns: tuple[int, ...], row: int, other: int) -> bool:
+    for column in columns:
+        if values[row, column] != values[other, column]:
+            return bool(values[row, column] > values[other, column])
     return False
 
 
 @kernel
-def _sort_by_begin(keys: np.ndarray, rows: np.ndarray) -> None:
-    # As _sort_by_end.
+def _sort(values: np.ndarray, columns: tuple[int, ...], rows: np.ndarray) -> None:
+    """Sorts row numbers by columns of `values`, the first column before the others; stable."""
+    # Few ranges mostly begin or end at one record: insertion needs no memory for them. Many are sorted by the last
+    # column first.
     if rows.shape[0] > MANY:
-        for column in (ORDER_FIRST, ORDER_BEGUN, ORDER_LIFE):
-            rows[:] = rows[np.argsort(keys[rows, column], kind="mergesort")]
+        for i in range(len(columns) - 1, -1, -1):
+            rows[:] = rows[np.argsort(values[rows, columns[i]], kind="mergesort")]
         return
     for i in range(1, rows.shape[0]):
         row, j = rows[i], i
-        while j > 0 and _begins_later(keys, rows[j - 1], row):
+        while j > 0 and _comes_later(values, columns, rows[j - 1], row):
             rows[j] = rows[j - 1]
             j -= 1
         rows[j] = row
+
+
+# What orders ranges: its place, its life, the log offset of the record that began it, and its first offset.
+ORDER_PLACE, ORDER_LIFE, ORDER_BEGUN, ORDER_FIRST = range(4)
+BY_BEGIN, BY_END = (ORDER_LIFE, ORDER_BEGUN, ORDER_FIRST), (RANGE_TO, RANGE_FIRST)
 
 
 @kernel
@@ -134,30 +137,8 @@ def _by_begin(keys: np.ndarray, begins: np.ndarray, offsets: np.ndarray) -> np.n
         filled[bucket[i]] += 1
     for i in range(bucket_begins.shape[0] - 1):
         if bucket_begins[i + 1] - bucket_begins[i] > 1:
-            _sort_by_begin(keys, order[bucket_begins[i] : bucket_begins[i + 1]])
+            _sort(keys, BY_BEGIN, order[bucket_begins[i] : bucket_begins[i + 1]])
     return order
-
-
-@leaf
-def _ends_later(ranges: np.ndarray, row: int, other: int) -> bool:
-    if ranges[row, RANGE_TO] != ranges[other, RANGE_TO]:
-        return bool(ranges[row, RANGE_TO] > ranges[other, RANGE_TO])
-    return bool(ranges[row, RANGE_FIRST] > ranges[other, RANGE_FIRST])
-
-
-@kernel
-def _sort_by_end(ranges: np.ndarray, rows: np.ndarray) -> None:
-    # Stable, by the lower key first. Few ranges mostly end at one record: insertion needs no memory for them.
-    if rows.shape[0] > MANY:
-        for column in (RANGE_FIRST, RANGE_TO):
-            rows[:] = rows[np.argsort(ranges[rows, column], kind="mergesort")]
-        return
-    for i in range(1, rows.shape[0]):
-        row, j = rows[i], i
-        while j > 0 and _ends_later(ranges, rows[j - 1], row):
-            rows[j] = rows[j - 1]
-            j -= 1
-        rows[j] = row
 
 
 @kernel
@@ -192,7 +173,7 @@ def _by_end(
         ended_count = end
         for at in range(low, high + 1):
             if ends[at] - begin > 1:
-                _sort_by_end(ranges, order[begin : ends[at]])
+                _sort(ranges, BY_END, order[begin : ends[at]])
             begin, ends[at] = ends[at], 0
     return order[:ended_count]
 

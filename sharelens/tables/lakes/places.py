@@ -1,14 +1,13 @@
 """Where share partitions and groups lie, by the small tables of a lake, so that the larger ones stay unread."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence.conditions import all_of
-from sharelens.evidence.coverage import is_whole
+from sharelens.evidence.coverage import whole_logs
 from sharelens.evidence.offset_commit_rows import COMMIT_COLUMNS, offset_commit_or_marker, without_other_markers
 from sharelens.evidence.schemas import GROUP_RECORD, GROUP_RECORD_ORDER
 from sharelens.groups.whole_logs import marked_each
@@ -81,15 +80,13 @@ def group_records(scan: Scan, groups: frozenset[str] | None) -> pa.Table:
     table = "silver.group_record"
     where = all_of(Keys(groups=groups).expression(), log_partitions_of(scan, groups))
     rows = scan(table, GROUP_RECORD.names, where).sort_by(GROUP_RECORD_ORDER).cast(GROUP_RECORD)
-    return marked_each(rows, "log_topic_id", whole_logs(scan, table))
+    return marked_each(rows, "log_topic_id", _whole_logs(scan, table))
 
 
-def whole_logs(scan: Scan, table: str) -> set[tuple[str, int]]:
+def _whole_logs(scan: Scan, table: str) -> set[tuple[str, int]]:
     """The (topic id, partition) of the logs of __consumer_offsets of which a table lacks no record."""
-    extents: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for row in scan("bronze.ingest_extent", list(WHOLE_READ), pc.field("topic") == OFFSETS_TOPIC).to_pylist():
-        extents.setdefault((row["topic_id"], row["partition"]), []).append(row)
-    return {place for place, rows in extents.items() if is_whole(rows, table)}
+    rows = scan("bronze.ingest_extent", list(WHOLE_READ), pc.field("topic") == OFFSETS_TOPIC)
+    return whole_logs(rows.to_pylist(), table)
 
 
 def group_log_covers(scan: Scan) -> dict[int, GroupLogCover]:
@@ -126,5 +123,5 @@ def offset_commits(scan: Scan, groups: frozenset[str]) -> pa.Table:
     where = of_topic if within is None else of_topic & within
     table = "bronze.log_record"
     rows = scan(table, ["topic_id", *COMMIT_COLUMNS], where & offset_commit_or_marker(groups))
-    marked = marked_each(rows, "topic_id", whole_logs(scan, table))
+    marked = marked_each(rows, "topic_id", _whole_logs(scan, table))
     return without_other_markers(marked.drop_columns("topic_id"))

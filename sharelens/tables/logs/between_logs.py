@@ -29,13 +29,14 @@ from state_model.audit.columnar.log_pairs import GroupLog, LogPairs, StatePartit
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.passed_offsets import PassedOffsets
 from state_model.audit.columnar.proofs import LogRecord, Proofs
-from state_model.audit.columnar.streams_audit import Completeness, transactional_streams_records
+from state_model.audit.columnar.streams_audit import transactional_streams_records
 from state_model.audit.columnar.topic_metadata import LogTimes, TopicMetadata, belongs_to, topic_metadata
 from state_model.audit.columnar.user_topics import TopicAudit, TopicEnd, UserTopics, topic_records
 from state_model.audit.coordinator_config import CoordinatorConfig
 from state_model.audit.group_steps import TopicPartition
 from state_model.audit.periods import BEGINNING
 from state_model.audit.rule import Need
+from state_model.columnar.completeness import Completeness
 from state_model.columnar.keys import Ints
 from state_model.topics import INTERNAL_TOPICS, METADATA_TOPIC, OFFSETS_TOPIC, STATE_TOPIC
 from state_model.uuids import ZERO_UUID

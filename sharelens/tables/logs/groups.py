@@ -11,13 +11,14 @@ from sharelens.evidence.reading import read_whole
 from sharelens.evidence.schemas import GROUP_RECORD
 from sharelens.groups.initialized import LISTING_TYPES
 from sharelens.groups.replay import in_log_order
-from sharelens.groups.whole_logs import Offsets, marked
+from sharelens.groups.whole_logs import marked
 from sharelens.kafka_log import reader
 from sharelens.kafka_log.schemas import LOG_RECORD
 from sharelens.kafka_log.union import LogPartition
 from sharelens.tables.cover import GroupLogCover
 from sharelens.tables.limits import size_text, too_much
 from sharelens.tables.logs.state import size_bytes
+from state_model.columnar.completeness import Completeness
 from state_model.schema import CLASSIC_STRING
 from state_model.topics import OFFSETS_TOPIC
 
@@ -34,12 +35,12 @@ def _read_rows(
     partition: LogPartition, choose: Callable[[pa.Table], pa.Table], *, include_uncommitted: bool
 ) -> pa.Table:
     """What `choose` makes of the LOG_RECORD rows of a partition, in offset order, with IS_LOG_WHOLE."""
-    offsets, tables = Offsets(), [choose(LOG_RECORD.empty_table())]
+    completeness, tables = Completeness(), [choose(LOG_RECORD.empty_table())]
     for chunk in read_whole(partition, include_uncommitted=include_uncommitted):
         rows = pa.Table.from_batches([chunk.records])
-        offsets.take(rows.column("offset"))
+        completeness.take(rows.column("offset"))
         tables.append(choose(rows))
-    return marked(pa.concat_tables(tables), is_whole=offsets.is_whole)
+    return marked(pa.concat_tables(tables), is_whole=completeness.is_whole)
 
 
 def _key_names(groups: Iterable[str]) -> pc.Expression:

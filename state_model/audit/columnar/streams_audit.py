@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -38,27 +37,6 @@ GROUP_RECORD_COLUMNS: Final = (
     "timestamp_ms",
 )
 """The columns of `__consumer_offsets` rows that rules on groups read."""
-
-
-class Completeness:
-    """From which log offset on no record of a log is missing, up to the last one that was taken.
-
-    Compaction leaves gaps between offsets; the offsets before a gap may lack any record.
-    """
-
-    def __init__(self) -> None:
-        self.complete_from = 0
-        self._next = 0
-
-    def take(self, log_offsets: pa.ChunkedArray) -> None:
-        """Takes the log offsets of the next records of all kinds, ascending."""
-        offsets = log_offsets.to_numpy()
-        if not len(offsets):
-            return
-        gaps = np.flatnonzero(np.diff(offsets, prepend=self._next - 1) != 1)
-        if len(gaps):
-            self.complete_from = int(offsets[gaps[-1]])
-        self._next = int(offsets[-1]) + 1
 
 
 def audit_streams_groups(

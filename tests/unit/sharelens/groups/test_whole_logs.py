@@ -1,21 +1,10 @@
 """Logs of the group coordinator from which compaction removed nothing."""
 
-import numpy as np
 import pyarrow as pa
-from hypothesis import given
-from hypothesis import strategies as st
 
-from sharelens.groups.whole_logs import IS_LOG_WHOLE, Offsets, is_log_whole, marked, marked_each, whole_groups
+from sharelens.groups.whole_logs import IS_LOG_WHOLE, is_log_whole, marked, marked_each, whole_groups
 
 ROWS = pa.table({"group_id": ["a", "b", "a", "c"], "topic_id": ["x", "x", "y", "y"], "partition": [0, 1, 0, 1]})
-
-
-@given(st.sets(st.integers(0, 12)), st.sets(st.integers(0, 12)))
-def test_a_log_is_whole_with_a_record_at_every_offset(offsets: set[int], cuts: set[int]) -> None:
-    reader = Offsets()
-    for part in np.split(np.array(sorted(offsets), np.int64), sorted(cuts)):
-        reader.take(pa.chunked_array([pa.array(part)]))
-    assert reader.is_whole == (offsets == set(range(len(offsets))))
 
 
 def test_rows_have_the_mark_of_their_log() -> None:

@@ -4,7 +4,6 @@ Machines differ, the share of Kafka's own tool less so. The tool runs before and
 both.
 """
 
-import json
 import shutil
 import statistics
 from collections.abc import Iterator
@@ -12,10 +11,10 @@ from pathlib import Path
 
 from bench import dump_log_segments
 from bench.measure import sharelens
+from bench.questions import cost_of, first_share_partition
 from state_model.topics import STATE_TOPIC
 from tools.kept_jars import ToolUnavailableError
 
-REPEATS = 3
 QUESTIONS = ("overview", "stalled", "poison", "dlq", "audit", "state", "lag")
 OF_A_SHARE_PARTITION = ("trace", "records")
 MIB = 2**20
@@ -28,31 +27,21 @@ def lines(log: Path, lake: Path) -> Iterator[tuple[str, str, str]]:
     except ToolUnavailableError as error:
         yield "DumpLogSegments", "skipped", str(error)
         return
-    medians = {name: _median(name, "--log-dir", str(log)) for name in QUESTIONS}
-    key = _a_share_partition(log)
-    medians |= {name: _median(name, "--log-dir", str(log), *key, *_window(name)) for name in OF_A_SHARE_PARTITION}
+    source = ["--log-dir", str(log)]
+    costs = [cost_of(name, name, *source) for name in QUESTIONS]
+    _, key = first_share_partition(*source)
+    costs += [cost_of(name, name, *source, *key, *_window(name)) for name in OF_A_SHARE_PARTITION]
     shutil.rmtree(lake, ignore_errors=True)
-    stages: dict[str, float] = sharelens("run", "--log-dir", str(log), "--lake", str(lake)).summary["seconds"]
+    stages: dict[str, float] = sharelens("run", *source, "--lake", str(lake)).summary["seconds"]
     dumped_s = statistics.mean([before.seconds, dump_log_segments.dump(log).seconds])
     size = sum(path.stat().st_size for path in log.glob(f"{STATE_TOPIC}-*/*.log"))
     yield "DumpLogSegments", f"{dumped_s:.1f} s", f"{before.records:,} records, {size / 1e6:.0f} MB"
-    for name, (seconds, peak_bytes) in medians.items():
-        yield f"{name} --log-dir", f"{seconds / dumped_s:.2f} of it", f"{seconds:.2f} s, {peak_bytes / MIB:.0f} MiB"
+    for cost in costs:
+        note = f"{cost.seconds:.2f} s, {cost.peak_bytes / MIB:.0f} MiB"
+        yield f"{cost.name} --log-dir", f"{cost.seconds / dumped_s:.2f} of it", note
     without_session = {name: seconds for name, seconds in stages.items() if name != "session"}
     for name, seconds in (without_session | {"run": sum(without_session.values())}).items():
         yield f"stage {name}" if name != "run" else name, f"{seconds / dumped_s:.2f} of it", f"{seconds:.2f} s"
-
-
-def _median(*arguments: str) -> tuple[float, int]:
-    """The median time of cold processes in seconds, and the highest memory of one."""
-    runs = [sharelens(*arguments) for _ in range(REPEATS)]
-    return statistics.median(run.seconds for run in runs), max(run.peak_bytes["driver"] for run in runs)
-
-
-def _a_share_partition(log: Path) -> list[str]:
-    """The options that choose the first one."""
-    (row,) = json.loads(sharelens("state", "--log-dir", str(log), "--limit", "1", "--output", "json").output)
-    return ["--group", row["group_id"], "--topic", row["topic_id"], "--partition", str(row["partition"])]
 
 
 def _window(name: str) -> list[str]:
