@@ -31,6 +31,7 @@ from state_model.columnar.soft_state import (
     OTHER,
     PRESENT,
     RANGE_AT,
+    RANGE_BASE,
     RANGE_COUNT,
     RANGE_ROOM,
     RESET,
@@ -53,6 +54,7 @@ GONE, NEW, UNCHANGED, REPLACED = 0, 1, 2, 3
 # Entries of `end`, what a record says of the ranges that end with it: its log offset and time; RESET or DELETED when it
 # ends a life, else 0; the number of its share partition.
 (END_AT, END_TIME, ENDING, END_KEY) = range(4)
+LOW, HIGH, NEW_COUNT = range(3)
 
 
 class Records(NamedTuple):
@@ -76,6 +78,17 @@ class Records(NamedTuple):
     batches: npt.NDArray[np.int64]
 
 
+class Scratch(NamedTuple):
+    """Lists that each record overwrites: the canonical list of an update, new ranges, and what these replace.
+
+    `stretches`: rows of LOW to NEW_COUNT, ascending: the rows of the pool, and how many of `new` take their place.
+    """
+
+    update: npt.NDArray[np.int64]
+    new: npt.NDArray[np.int64]
+    stretches: npt.NDArray[np.int64]
+
+
 class Closed(NamedTuple):
     """Ranges that ended, by their end: `columns` (C_KEY to C_LIFE) are filled up to `used`, which is one number."""
 
@@ -91,6 +104,13 @@ def with_column_room(columns: np.ndarray, need: int) -> np.ndarray:
     wider = np.empty((columns.shape[0], max(need, columns.shape[1] * 2)), columns.dtype)
     wider[:, : columns.shape[1]] = columns
     return wider
+
+
+@kernel
+def with_room(scratch: Scratch, updates: int, news: int) -> Scratch:
+    """`scratch` with room for at least so many rows of an update, and of new ranges; contents kept."""
+    update, stretches = grown(scratch.update, updates), grown(scratch.stretches, updates)
+    return Scratch(update, grown(scratch.new, news), stretches)
 
 
 @leaf
@@ -185,83 +205,125 @@ def move(rows: np.ndarray, source: int, target: int, count: int) -> None:
 
 
 @leaf
-def splice(
-    state: np.ndarray, pool: np.ndarray, used: int, drop: int, low: int, high: int, new: np.ndarray, count: int
-) -> int:
-    """Replaces a key's ranges [low, high) by `new` and drops its first `drop` ranges; the pool's length.
+def make_room(state: np.ndarray, pool: np.ndarray, used: int, more: int) -> int:
+    """Makes place for `more` ranges (perhaps fewer than none) behind a key's ranges; the pool's length.
 
-    Ranges that no longer fit move to the end of the pool, with room for twice as many.
+    Dropped ranges leave their place in front. Where none is left behind, the ranges move down, or, when they take
+    most of their room, to the end of the pool, with room for twice as many.
     """
-    begin = state[RANGE_AT]
-    old_count = state[RANGE_COUNT]
-    left_count = low - drop
-    total = left_count + count + old_count - high
-    target = begin
-    # A leaf can't allocate: the caller has reserved this room. A share partition's room at least doubles when it moves,
-    # so the places that it left take less of the pool than the present one.
-    if total > state[RANGE_ROOM]:
-        room = max(4, 2 * total)
-        target = used
-        used += room
-        state[RANGE_AT] = target
-        state[RANGE_ROOM] = room
-    # In place, the front goes down or stays, so it never overwrites the tail, which moves next; `new` isn't part of the
-    # pool.
-    move(pool, begin + drop, target, left_count)
-    move(pool, begin + high, target + left_count + count, old_count - high)
-    for i in range(count):
-        for column in range(FIRST, FROM_TIME + 1):
-            pool[target + left_count + i, column] = new[i, column]
-    state[RANGE_COUNT] = total
+    total = state[RANGE_COUNT] + more
+    if state[RANGE_AT] + total <= state[RANGE_BASE] + state[RANGE_ROOM]:
+        return used
+    # A leaf can't allocate: the caller has reserved this room. A quarter of the room is free after each move, so moves
+    # cost no more than what is added; and the room grows by half, so the places that it left take at most twice it.
+    if 4 * total > 3 * state[RANGE_ROOM]:
+        state[RANGE_BASE] = used
+        state[RANGE_ROOM] = max(4, 2 * total)
+        used += state[RANGE_ROOM]
+    move(pool, state[RANGE_AT], state[RANGE_BASE], state[RANGE_COUNT])
+    state[RANGE_AT] = state[RANGE_BASE]
     return used
 
 
 @leaf
+def replace(state: np.ndarray, pool: np.ndarray, used: int, scratch: Scratch, stretches: int) -> int:
+    """Puts the first `stretches` of `scratch` into a key's ranges; the pool's length."""
+    bounds = scratch.stretches
+    delta = 0
+    for n in range(stretches):
+        delta += bounds[n, NEW_COUNT] - (bounds[n, HIGH] - bounds[n, LOW])
+    begin = state[RANGE_AT]
+    used = make_room(state, pool, used, delta)
+    begin = state[RANGE_AT] - begin
+    stop = state[RANGE_AT] + state[RANGE_COUNT]
+    state[RANGE_COUNT] += delta
+    # What lies between two stretches moves by what those before it grow. Sources and targets ascend alike, so
+    # what moves down can only overwrite what moves down before it, and what moves up only what moves up behind it.
+    for n in range(stretches - 1, -1, -1):
+        high = bounds[n, HIGH] + begin
+        until = stop if n + 1 == stretches else bounds[n + 1, LOW] + begin
+        if delta > 0:
+            move(pool, high, high + delta, until - high)
+        delta -= bounds[n, NEW_COUNT] - (bounds[n, HIGH] - bounds[n, LOW])
+    taken = 0
+    for n in range(stretches):
+        low, high = bounds[n, LOW] + begin + delta, bounds[n, HIGH] + begin
+        delta += bounds[n, NEW_COUNT] - (bounds[n, HIGH] - bounds[n, LOW])
+        until = stop if n + 1 == stretches else bounds[n + 1, LOW] + begin
+        if delta < 0:
+            move(pool, high, high + delta, until - high)
+        for i in range(bounds[n, NEW_COUNT]):
+            for column in range(FIRST, FROM_TIME + 1):
+                pool[low + i, column] = scratch.new[taken + i, column]
+        taken += bounds[n, NEW_COUNT]
+    return used
+
+
+@leaf
+def touches_before(pool: np.ndarray, low: int, high: int, update: np.ndarray, n: int) -> bool:
+    """Whether update[n] touches the range of the update before it, or the last one of pool[low:high]."""
+    # No range that another one follows ends at the largest offset, or begins at the smallest.
+    first = update[n, FIRST] - 1
+    return bool(update[n - 1, LAST] == first or (high > low and pool[high - 1, LAST] >= first))
+
+
+@leaf
 def combine(
-    state: np.ndarray,
-    pool: np.ndarray,
-    used: int,
-    update: np.ndarray,
-    count: int,
-    scratch: np.ndarray,
-    end: np.ndarray,
-    closed: Closed,
+    state: np.ndarray, pool: np.ndarray, used: int, scratch: Scratch, count: int, end: np.ndarray, closed: Closed
 ) -> int:
-    """Merges an update's canonical list `update` into a key's ranges; only those that it can change are touched.
+    """Merges the first `count` ranges of `scratch.update`, a canonical list, into a key's ranges; the pool's length.
 
-    These are the ranges that the start offset passes or cuts, and those that overlap or touch the update:
+    Only those that it can change are compared: those that the start offset passes or cuts, and the stretches of them
+    that ranges of the update overlap or touch:
 
-        old    |--1--|--0--|   |-1-|--0--|-1-|
+        old    |--1--|--0--|   |-1-|--0--|-1-|   |-1-|-0-|   |-1-|
         start             ^
-        update                       |-2-|
-               passed  cut         [ window  ]
+        update                       |-2-|                 |-2-|
+               passed  cut         [ stretch ]             [stretch]
 
-    The pool's length. `scratch` is overwritten, `end` as in `exchange`, room as in `splice`.
+    `end` as in `exchange`; room as `merged` and `make_room` need it.
     """
-    # Ranges ascend, so those below the start offset are a prefix, and the window is found by binary search: an update
+    # Ranges ascend, so those below the start offset are a prefix, and stretches are found by binary search: an update
     # pays for what it changes, not for all ranges of the share partition.
+    update, bounds = scratch.update, scratch.stretches
+    start = state[START]
     begin = state[RANGE_AT]
     stop = begin + state[RANGE_COUNT]
-    start = state[START]
     drop = begin if start == NONE else first_reaching(pool, begin, stop, start)
     for i in range(begin, drop):
         close_range(closed, pool, i, state[LIFE], end, START_OFFSET_PASSED)
-    low = drop
-    high = drop
-    if count > 0:
-        low, high = rows_touching(pool, drop, stop, update[0, FIRST], update[count - 1, LAST])
-    # The start offset cuts a range outside the window: it is closed and begins again here, and the window starts behind
-    # it. A cut range inside the window is handled by `merged` and `exchange`.
+    state[RANGE_AT] = drop
+    state[RANGE_COUNT] = stop - drop
+    n = 0 if start == NONE else first_reaching(update, 0, count, start)
+    low, high = drop, drop
+    if n < count:
+        low, high = rows_touching(pool, drop, stop, update[n, FIRST], update[n, LAST])
+    # The start offset cuts a range outside all stretches: it is closed and begins again here. A cut range in one is
+    # handled by `merged` and `exchange`.
     if drop < stop and start != NONE and pool[drop, FIRST] < start and (low > drop or high == drop):
         close_range(closed, pool, drop, state[LIFE], end, SPLIT_OR_JOINED)
         pool[drop, FIRST] = start
         pool[drop, FROM_AT] = end[END_AT]
         pool[drop, FROM_TIME] = end[END_TIME]
-        low = max(low, drop + 1)
-        high = max(high, drop + 1)
-    count = merged(pool, low, high, update, count, start, scratch)
-    exchange(state, pool, low, high, scratch, count, end, closed)
-    return splice(state, pool, used, drop - begin, low - begin, high - begin, scratch, count)
+    length, stretches = 0, 0
+    while n < count:
+        # Ranges of the update that touch the same old range, or each other, belong to one stretch.
+        following = n + 1
+        while following < count and touches_before(pool, low, high, update, following):
+            _, high = rows_touching(pool, high, stop, update[following, FIRST], update[following, LAST])
+            following += 1
+        new = scratch.new[length:]
+        new_count = merged(pool, low, high, update[n:], following - n, start, new)
+        exchange(state, pool, low, high, new, new_count, end, closed)
+        bounds[stretches, LOW] = low
+        bounds[stretches, HIGH] = high
+        bounds[stretches, NEW_COUNT] = new_count
+        length += new_count
+        stretches += 1
+        n = following
+        if n < count:
+            low, high = rows_touching(pool, high, stop, update[n, FIRST], update[n, LAST])
+    return replace(state, pool, used, scratch, stretches)
 
 
 @leaf
@@ -290,8 +352,7 @@ def fold(
     n = kinds.shape[0]
     after = np.empty((n, SCALAR_COUNT), np.int64)
     closed = Closed(np.empty((10, 16 + n + 2 * batches.shape[0]), np.int64), np.zeros(1, np.int64))
-    update = np.empty((32, 5), np.int64)
-    new = np.empty((64, 5), np.int64)
+    scratch = Scratch(np.empty((32, 5), np.int64), np.empty((64, 5), np.int64), np.empty((32, 3), np.int64))
     end = np.empty(4, np.int64)
     applied_count, reach = 0, reaches(losses)
     for n_record in range(n):
@@ -302,15 +363,13 @@ def fold(
         state = scalars[key]  # one view a record: each view costs a reference count
         mark_incomplete(state, losses, reach, applied_count)
         # Leaves can't allocate, so all room is made before them: `canonical` gives at most 2 * size ranges, a merge at
-        # most two pieces for each range of both lists, `splice` may need twice that at the end of the pool, and each
+        # most two pieces for each range of both lists, `make_room` may need twice that at the end of the pool, and each
         # old range closes at most once.
         size = batch_at[n_record + 1] - batch_at[n_record]
         old_count = state[RANGE_COUNT]
         room = 2 * (old_count + 2 * size) + 4
-        if 2 * size + 2 > update.shape[0]:
-            update = grown(update, 2 * size + 2)
-        if room > new.shape[0]:
-            new = grown(new, room)
+        if 2 * size + 2 > scratch.update.shape[0] or room > scratch.new.shape[0]:
+            scratch = with_room(scratch, 2 * size + 2, room)
         if used + 2 * room > pool.shape[0]:
             pool = grown(pool, used + 2 * room)
         if closed.used[0] + old_count > closed.columns.shape[1]:
@@ -323,13 +382,16 @@ def fold(
         end[ENDING] = fold_scalars(state, kind, values[n_record], at, no_batches[n_record], limit)
         mark_by_record(state, uncommitted[n_record], unknown[n_record])
         if combines:
-            count = canonical(record_batches, size, update)
-            used = combine(state, pool, used, update, count, new, end, closed)
+            count = canonical(record_batches, size, scratch.update)
+            used = combine(state, pool, used, scratch, count, end, closed)
         elif kind != OTHER:
-            count = 0 if kind == TOMBSTONE else canonical(record_batches, size, new)
+            count = 0 if kind == TOMBSTONE else canonical(record_batches, size, scratch.new)
             begin = state[RANGE_AT]
-            exchange(state, pool, begin, begin + old_count, new, count, end, closed)
-            used = splice(state, pool, used, 0, 0, old_count, new, count)
+            exchange(state, pool, begin, begin + old_count, scratch.new, count, end, closed)
+            scratch.stretches[0, LOW] = begin
+            scratch.stretches[0, HIGH] = begin + old_count
+            scratch.stretches[0, NEW_COUNT] = count
+            used = replace(state, pool, used, scratch, 1)
         keep_state_after(state, end, after, n_record)
     # Losses behind the last record, and states that no record touched since a loss.
     applied_count = note_losses(losses, reach, applied_count, MAX_OFFSET, scalars)

@@ -206,7 +206,8 @@ def rows_touching(ranges: np.ndarray, low: int, high: int, first: int, last: int
     # offsets there is no neighbour, and the sum would overflow.
     low = first_reaching(ranges, low, high, first - 1 if first > MIN_OFFSET else first)
     beyond = last + 1 if last < MAX_OFFSET else last
-    end = first_reaching(ranges, low, high, beyond)
-    if end < high and ranges[end, FIRST] <= beyond:
+    # One by one: whoever asks goes through these rows, which mostly are few.
+    end = low
+    while end < high and ranges[end, FIRST] <= beyond:
         end += 1
     return low, end

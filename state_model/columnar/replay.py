@@ -185,6 +185,7 @@ def _load(memory: _Memory, seed: pa.Table, key: Ints) -> None:
     memory.pool[: len(flat), FROM_AT] = flat.field("valid_from_log_offset").to_numpy()
     memory.pool[: len(flat), FROM_TIME] = flat.field("valid_from_ms").to_numpy()
     scalars[key, soft_state.RANGE_AT] = at
+    scalars[key, soft_state.RANGE_BASE] = at
     scalars[key, soft_state.RANGE_COUNT] = count
     scalars[key, soft_state.RANGE_ROOM] = count
 

@@ -34,8 +34,9 @@ UNKNOWN_STATE = 10
     RANGE_AT,
     RANGE_COUNT,
     RANGE_ROOM,
-) = range(20)
-SCALAR_COUNT = 20
+    RANGE_BASE,
+) = range(21)
+SCALAR_COUNT = 21
 
 
 @leaf

@@ -28,6 +28,8 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 PAST_COLUMNS = ["since_log_offset", "since_ms", "shown_ms", "earlier_write_ms", "last_write_ms"]
 """The columns of PROGRESS rows with the values PAST_SINCE to PAST_WRITTEN."""
+FEW_RECORDS = 64
+"""Most intervals that last began within so many records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,7 @@ def first_incomplete(
     reads_committed: Flags | None = None,
     slowed_from: Ints | None = None,
     earlier: pa.Table | None = None,
+    only_last: bool = False,
 ) -> Intervals:
     """The intervals of all share partitions, by share partition and state partition, in log order.
 
@@ -71,6 +74,7 @@ def first_incomplete(
             share.isolation.level=read_committed then. None: of no record.
         slowed_from: for each record, the delivery count from which the broker slowed delivery down; 0: unknown.
         earlier: PROGRESS rows of share partitions whose rows begin later than their log.
+        only_last: those intervals alone that no record ended; this reads few records of each share partition.
 
     Of such a share partition the delivery history has the ranges that were part of the state from the first row on.
     The interval at its first row began there, or, if `since_log_offset` lies before it, at that record.
@@ -80,16 +84,15 @@ def first_incomplete(
         records[:, kernels.READS_COMMITTED] = reads_committed
     if slowed_from is not None:
         records[:, kernels.SLOWED_FROM] = slowed_from
-    holes, hole_spans = _holes(no_records, places)
-    rows = kernels.walk_all(
+    evidence = (
         records,
         histories.begins,
         histories.ranges,
         histories.range_begins,
-        holes,
-        hole_spans,
+        *_holes(no_records, places),
         _past(earlier, histories, records),
     )
+    rows = kernels.walk_last(*evidence, FEW_RECORDS) if only_last else kernels.walk_all(*evidence)
     return Intervals(histories=histories, records=records, rows=rows)
 
 

@@ -35,6 +35,8 @@ WIDTH = 15
 (PAST_SINCE, PAST_SINCE_MS, PAST_SHOWN, PAST_WRITTEN_BEFORE, PAST_WRITTEN) = range(5)
 # Columns of a record.
 (OFFSET, TIME, START, COMPLETE, LIFE, IS_WRITE, READS_COMMITTED, SLOWED_FROM) = range(8)
+# Sums of offsets over active ranges: finished ones, and others that were delivered THRESHOLD times or more.
+(DONE, SLOW, THRESHOLD) = range(3)
 
 
 class Place(NamedTuple):
@@ -130,42 +132,70 @@ def _find(
 
 
 @leaf
-def _sum_up(active: np.ndarray, count: int, ranges: np.ndarray, threshold: int, out: np.ndarray) -> None:
-    """Writes BEHIND and THROTTLED of an interval that ended, from the ranges in force after its last record."""
-    behind, slowed = 0, 0
-    for i in range(count):
-        if _is_done(ranges, active[i]):
-            behind += _offsets(ranges, active[i], out[FIRST])
-        elif ranges[active[i], RANGE_COUNT] >= threshold:
-            slowed += _offsets(ranges, active[i], out[FIRST])
-    out[BEHIND] = behind
-    out[THROTTLED] = slowed if threshold > 0 else UNKNOWN
+def _add(sums: np.ndarray, ranges: np.ndarray, row: int, sign: int) -> None:
+    """Adds a range to the sums over active ranges, or takes it away; sums wrap around, and differences of them fit."""
+    size = sign * (ranges[row, RANGE_LAST] - ranges[row, RANGE_FIRST] + 1)
+    if _is_done(ranges, row):
+        sums[DONE] += size
+    elif ranges[row, RANGE_COUNT] >= sums[THRESHOLD]:
+        sums[SLOW] += size
 
 
 @leaf
-def _refill(
-    active: np.ndarray, count: int, alive: np.ndarray, opened: np.ndarray, ranges: np.ndarray, spare: np.ndarray
-) -> int:
-    """Merges what is still alive of `active` with the ranges that were opened, by first offset, into `spare`."""
-    # Both ascend by first offset: a merge, in which each turn leaves an entry of one of them behind. A range is in one
-    # of them, so `spare` needs no more room than there are ranges. What opened may have ended at this same record.
-    length, at, new = 0, 0, 0
-    while at < count or new < opened.shape[0]:
-        if at < count and not alive[active[at]]:
-            at += 1
-        elif new < opened.shape[0] and not alive[opened[new]]:
-            new += 1
-        elif at < count and (
-            new >= opened.shape[0] or ranges[active[at], RANGE_FIRST] <= ranges[opened[new], RANGE_FIRST]
-        ):
-            spare[length] = active[at]
-            length += 1
-            at += 1
+def _sum_up(active: np.ndarray, count: int, ranges: np.ndarray, sums: np.ndarray, out: np.ndarray) -> None:
+    """Writes BEHIND and THROTTLED of an interval's row: what the sums have at or above its first incomplete offset."""
+    first = out[FIRST]
+    behind, slowed = sums[DONE], sums[SLOW]
+    at = 0
+    while at < count and ranges[active[at], RANGE_FIRST] < first:
+        size = min(ranges[active[at], RANGE_LAST], first - 1) - ranges[active[at], RANGE_FIRST] + 1
+        if _is_done(ranges, active[at]):
+            behind -= size
+        elif ranges[active[at], RANGE_COUNT] >= sums[THRESHOLD]:
+            slowed -= size
+        at += 1
+    out[BEHIND] = behind
+    out[THROTTLED] = slowed if sums[THRESHOLD] > 0 else UNKNOWN
+
+
+@leaf
+def _place_of(active: np.ndarray, count: int, ranges: np.ndarray, first: int) -> int:
+    """The first of the active ranges that does not begin below `first`."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) // 2
+        if ranges[active[middle], RANGE_FIRST] < first:
+            low = middle + 1
         else:
-            spare[length] = opened[new]
-            length += 1
-            new += 1
-    return length
+            high = middle
+    return low
+
+
+@leaf
+def _end(active: np.ndarray, count: int, ranges: np.ndarray, row: int, sums: np.ndarray) -> int:
+    """Takes a range out of `active`, unless another one took its place; how many are active."""
+    at = _place_of(active, count, ranges, ranges[row, RANGE_FIRST])
+    if at == count or active[at] != row:
+        return count
+    _add(sums, ranges, row, -1)
+    for i in range(at, count - 1):
+        active[i] = active[i + 1]
+    return count - 1
+
+
+@leaf
+def _begin(active: np.ndarray, count: int, ranges: np.ndarray, row: int, sums: np.ndarray) -> int:
+    """Puts a range into `active`, instead of one with the same first offset, which ends; how many are active."""
+    at = _place_of(active, count, ranges, ranges[row, RANGE_FIRST])
+    _add(sums, ranges, row, 1)
+    if at < count and ranges[active[at], RANGE_FIRST] == ranges[row, RANGE_FIRST]:
+        _add(sums, ranges, active[at], -1)
+        active[at] = row
+        return count
+    for i in range(count, at, -1):
+        active[i] = active[i - 1]
+    active[at] = row
+    return count + 1
 
 
 @kernel
@@ -221,7 +251,7 @@ def _note(
             out[current, SINCE_MS] = past[PAST_SINCE_MS]
             out[current, SHOWN] = past[PAST_SHOWN]
             out[current, WRITTEN_BEFORE] = past[PAST_WRITTEN_BEFORE]
-    for column in range(FIRST, TOP + 1):
+    for column in range(FIRST, THROTTLED + 1):
         out[current, column] = row[column]
     out[current, LATEST] = first_record + record
     if out[current, SHOWN] < 0 and row[TOP] >= row[FIRST]:
@@ -237,46 +267,44 @@ def _walk(
 
     `ranges` that a record began come by first offset.
     """
-    # `active` has the ranges in force after a record, by first offset; it is refilled only where ranges begin or end.
-    # The row is computed for each record, as the start offset and the settings may change without a range; sums over
-    # the active ranges are needed after the last record of an interval alone.
+    # `active` has the ranges in force after a record, by first offset, and `sums` what they sum up to. The row is
+    # computed for each record, as the start offset and the settings may change without a range.
     records = place.records
     opening, open_begins = _by_record(ranges[:, RANGE_FROM], records[:, OFFSET])
     closing, close_begins = _by_record(ranges[:, RANGE_TO], records[:, OFFSET])
     at_first = opening[: open_begins[1]]  # begun by the first record, or by earlier ones in any order of offsets
     at_first[:] = at_first[np.argsort(ranges[at_first, RANGE_FIRST])]
-    alive = np.ones(ranges.shape[0], np.bool_)
-    active, spare = np.empty(ranges.shape[0], np.int64), np.empty(ranges.shape[0], np.int64)
+    active, sums = np.empty(ranges.shape[0], np.int64), np.zeros(THRESHOLD + 1, np.int64)
     row = np.empty(WIDTH, np.int64)
     count, current, written = 0, -1, place.past[PAST_WRITTEN]
     for record in range(records.shape[0]):
-        written_before, before, active_before, count_before = written, current, active, count
-        closed = closing[close_begins[record] : close_begins[record + 1]]
-        opened = opening[open_begins[record] : open_begins[record + 1]]
-        for i in range(closed.shape[0]):
-            alive[closed[i]] = False
-        if closed.shape[0] > 0 or opened.shape[0] > 0:
-            count = _refill(active, count, alive, opened, ranges, spare)
-            active, spare = spare, active
+        written_before = written
+        if records[record, SLOWED_FROM] != sums[THRESHOLD]:
+            sums[:] = 0
+            sums[THRESHOLD] = records[record, SLOWED_FROM]
+            for i in range(count):
+                _add(sums, ranges, active[i], 1)
+        # Begun before ended: most ranges take the place of one with the same first offset.
+        for i in range(open_begins[record], open_begins[record + 1]):
+            if not 0 <= ranges[opening[i], RANGE_TO] <= records[record, OFFSET]:
+                count = _begin(active, count, ranges, opening[i], sums)
+        for i in range(close_begins[record], close_begins[record + 1]):
+            count = _end(active, count, ranges, closing[i], sums)
         if records[record, IS_WRITE]:
             written = records[record, TIME]
         if records[record, START] < 0 or records[record, LIFE] < 0:
             # No start offset, or no life: nothing waits until the next record that has both.
             if current >= 0:
                 out[current, END] = place.first_record + record
-                _sum_up(active_before, count_before, ranges, records[record - 1, SLOWED_FROM], out[current])
             current = -1
             continue
         start, complete = records[record, START], records[record, COMPLETE]
         _find(active, count, ranges, start, complete, holes, records[record, READS_COMMITTED] > 0, row)
+        _sum_up(active, count, ranges, sums, row)
         out = grown(out, interval_count + 1)
         current = _note(out, current, interval_count, row, place, record, written_before)
         interval_count = max(interval_count, current + 1)
         out[current, WRITTEN] = written
-        if before >= 0 and current != before:
-            _sum_up(active_before, count_before, ranges, records[record - 1, SLOWED_FROM], out[before])
-    if current >= 0:
-        _sum_up(active, count, ranges, records[records.shape[0] - 1, SLOWED_FROM], out[current])
     return out, interval_count
 
 
@@ -298,3 +326,70 @@ def walk_all(
             interval_count,
         )
     return out[:interval_count]
+
+
+@kernel
+def _in_force_from(ranges: np.ndarray, offset: int) -> np.ndarray:
+    """The rows of the ranges that a record at a log offset, or one behind it, did not find ended."""
+    rows = np.empty(ranges.shape[0], np.int64)
+    count = 0
+    for i in range(ranges.shape[0]):
+        if ranges[i, RANGE_TO] < 0 or ranges[i, RANGE_TO] > offset:
+            rows[count] = i
+            count += 1
+    chosen = np.empty((count, ranges.shape[1]), np.int64)
+    for i in range(count):
+        chosen[i] = ranges[rows[i]]
+    return chosen
+
+
+@leaf
+def _written_before(place: Place, record: int) -> int:
+    """Log time of the last write before a record of a place."""
+    for i in range(record - 1, -1, -1):
+        if place.records[i, IS_WRITE]:
+            return int(place.records[i, TIME])
+    return int(place.past[PAST_WRITTEN])
+
+
+@kernel
+def _walk_from(place: Place, begin: int, ranges: np.ndarray, holes: np.ndarray) -> tuple[np.ndarray, int]:
+    """The intervals of one share partition from record `begin` on, as `_walk` writes them."""
+    out = np.empty((64, WIDTH), np.int64)
+    if begin == 0:
+        return _walk(place, ranges, holes, out, 0)
+    past = np.full(place.past.shape[0], UNKNOWN, np.int64)
+    past[PAST_WRITTEN] = _written_before(place, begin)
+    rest = Place(place.records[begin:], place.first_record + begin, past)
+    return _walk(rest, _in_force_from(ranges, place.records[begin, OFFSET]), holes, out, 0)
+
+
+@kernel
+def walk_last(
+    records: np.ndarray, record_begins: np.ndarray, ranges: np.ndarray, range_begins: np.ndarray, holes: np.ndarray,
+    hole_spans: np.ndarray, past: np.ndarray, few: int,
+) -> np.ndarray:  # fmt: skip
+    """Those intervals of `walk_all` that no record ended: at most one of each share partition.
+
+    `few`: so many of its last records are walked at first.
+    """
+    result = np.empty((record_begins.shape[0], WIDTH), np.int64)
+    count = 0
+    for n in range(record_begins.shape[0] - 1):
+        place = Place(records[record_begins[n] : record_begins[n + 1]], record_begins[n], past[n])
+        place_ranges = ranges[range_begins[n] : range_begins[n + 1]]
+        place_holes = holes[hole_spans[n, 0] : hole_spans[n, 1]]
+        total, walked = place.records.shape[0], few
+        while total > 0:
+            # The last records have the interval that lasts, unless it began before them: then four times as many.
+            begin = max(0, total - walked)
+            out, interval_count = _walk_from(place, begin, place_ranges, place_holes)
+            last = interval_count - 1
+            lasts = interval_count > 0 and out[last, END] < 0
+            if begin == 0 or not lasts or out[last, BEGIN] > place.first_record + begin:
+                if lasts:
+                    result[count] = out[last]
+                    count += 1
+                break
+            walked *= 4
+    return result[:count]

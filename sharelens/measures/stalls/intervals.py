@@ -58,7 +58,16 @@ FOREVER = 1 << 62
 
 def rows(inputs: Inputs, *, now_ms: int | None = None, min_duration_ms: int = MIN_DURATION_MS) -> pa.Table:
     """STALL rows, the longest first, idle share partitions among them; `now_ms` as in `stalls`."""
-    lasting = long_enough(intervals_of(inputs), now_ms, min_duration_ms)
+    return _rows_of(long_enough(intervals_of(inputs), now_ms, min_duration_ms), inputs, now_ms, min_duration_ms)
+
+
+def standing_rows(inputs: Inputs, *, now_ms: int, min_duration_ms: int = MIN_DURATION_MS) -> pa.Table:
+    """The rows of `rows` that no record ended, without a walk through the records of the others."""
+    standing = inputs.once("standing intervals", lambda: _intervals_of(inputs, only_last=True))
+    return _rows_of(standing, inputs, now_ms, min_duration_ms)
+
+
+def _rows_of(lasting: Intervals, inputs: Inputs, now_ms: int | None, min_duration_ms: int) -> pa.Table:
     standing = offsets_of(unended(lasting))
     times = offset_times(inputs, offsets_of(lasting), standing)
     lowest = inputs.lowest_offsets()
@@ -78,17 +87,17 @@ def intervals_of(inputs: Inputs) -> Intervals:
     return inputs.once("intervals", lambda: _intervals_of(inputs))
 
 
-def _intervals_of(inputs: Inputs) -> Intervals:
+def _intervals_of(inputs: Inputs, *, only_last: bool = False) -> Intervals:
     earlier = inputs.earlier()
     ranges = inputs.no_records().ranges()
     settings = inputs.settings.in_force(inputs.as_of_ms)
-    lasting = intervals(inputs.histories(), ranges, settings, earlier=earlier)
+    lasting = intervals(inputs.histories(), ranges, settings, earlier=earlier, only_last=only_last)
     for _ in range(MOST_SAMPLES):
         extended_ranges = with_sampled(ranges, inputs.sampled(offsets_of(unended(lasting))).no_records)
         if extended_ranges.num_rows == ranges.num_rows:
             break
         ranges = extended_ranges
-        lasting = intervals(inputs.histories(), ranges, settings, earlier=earlier)
+        lasting = intervals(inputs.histories(), ranges, settings, earlier=earlier, only_last=only_last)
     if earlier is None or earlier.num_rows == 0:
         return lasting
     places = lasting.histories.lookup
@@ -105,6 +114,7 @@ def intervals(
     settings: GroupSettings,
     *,
     earlier: pa.Table | None = None,
+    only_last: bool = False,
 ) -> Intervals:
     """How long each first incomplete offset stood, by the groups' settings at each record
     (sharelens.measures.stalls.incomplete)."""
@@ -118,6 +128,7 @@ def intervals(
         reads_committed=np.array([level == READ_COMMITTED for level in levels], np.bool_)[at_record],
         slowed_from=np.array([_slowed_from(limit) for limit in limits], np.int64)[at_record],
         earlier=earlier,
+        only_last=only_last,
     )
 
 

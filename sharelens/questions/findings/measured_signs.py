@@ -149,9 +149,8 @@ def of_histories(
 
     def of_part(part: Part) -> tuple[pa.Table, ...]:
         inputs = scoped.inputs(part, settings)
-        rows = stalls.rows(inputs, now_ms=now_ms, min_duration_ms=min_duration_ms)
         return (
-            rows.select(STANDING.names).filter(pc.is_null(pc.field("until_ms"))),
+            stalls.standing_rows(inputs, now_ms=now_ms, min_duration_ms=min_duration_ms).select(STANDING.names),
             latency.attempts_since(inputs, now_ms - ACTIVE_MS - HOUR_MS)
             .select(OUTCOMES.names)
             .filter(pc.is_valid(pc.field("hour_ms"))),

@@ -4,10 +4,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from sharelens.measures.histories.numbers import Histories
+from sharelens.measures.histories.numbers import RANGE_COUNT, RANGE_FIRST, RANGE_FROM, RANGE_LAST, RANGE_STATE, RANGE_TO
+from sharelens.measures.stalls import incomplete
 from sharelens.measures.stalls.incomplete import first_incomplete
-from sharelens.measures.stalls.incomplete_kernels import BEGIN, BEHIND, END, FIRST, LAST
+from sharelens.measures.stalls.incomplete_kernels import BEGIN, BEHIND, END, FIRST, LAST, LATEST, THROTTLED
 from sharelens.measures.topics.headers import NoRecords
 from state_model.batches import coalesce
 from state_model.columnar.replay import open_ranges, replay_records
@@ -19,7 +22,7 @@ from tests.logs.topic_headers import headers
 DONE = (2, 4)
 
 
-def measured(log, topic="", *, complete=None, committed=None):
+def measured(log, topic="", *, complete=None, committed=None, slowed_from=None, only_last=False):
     rows = table(log)
     if complete is not None:
         at = rows.schema.get_field_index("delivery_complete_count")
@@ -30,7 +33,11 @@ def measured(log, topic="", *, complete=None, committed=None):
     empty.take(headers(topic, topic_id=ZERO_UUID))
     histories = Histories.of(done.history, deliveries)
     return first_incomplete(
-        histories, empty.ranges(), reads_committed=None if committed is None else np.array(committed)
+        histories,
+        empty.ranges(),
+        reads_committed=None if committed is None else np.array(committed),
+        slowed_from=None if slowed_from is None else np.resize(slowed_from, histories.history.num_rows),
+        only_last=only_last,
     )
 
 
@@ -114,6 +121,37 @@ def test_any_log_agrees_with_the_states_of_the_reference_machine(log):
         positions = [at for at, place in enumerate(places) if place == places[row[BEGIN]] and at >= row[BEGIN]]
         first_incomplete_offsets |= {offsets[at]: row[FIRST] for at in positions if row[END] < 0 or at < row[END]}
     assert first_incomplete_offsets == {offset: expected[offset] for offset in offsets}
+
+
+@pytest.mark.slow
+@given(LATER_LOGS, st.lists(st.integers(0, 3), min_size=1, max_size=3))
+def test_what_is_finished_and_slowed_behind_an_offset_is_counted_as_of_the_last_record_of_its_interval(log, limits):
+    intervals = measured(log, slowed_from=limits)
+    histories = intervals.histories
+    offsets = intervals.history.column("log_offset").to_pylist()
+    thresholds = np.resize(limits, len(offsets)).tolist()
+    for row in intervals.rows.tolist():
+        at, place = offsets[row[LATEST]], histories.place[row[LATEST]]
+        in_force = [
+            one
+            for one in histories.ranges[histories.place_of_range == place].tolist()
+            if one[RANGE_FROM] <= at and not 0 <= one[RANGE_TO] <= at
+        ]
+        counted = [(max(0, one[RANGE_LAST] - max(one[RANGE_FIRST], row[FIRST]) + 1), one) for one in in_force]
+        limit = thresholds[row[LATEST]]
+        slowed = [size for size, one in counted if one[RANGE_STATE] not in DONE and one[RANGE_COUNT] >= limit]
+        assert row[BEHIND] == sum(size for size, one in counted if one[RANGE_STATE] in DONE)
+        assert row[THROTTLED] == (sum(slowed) if limit else -1)
+
+
+@pytest.mark.slow
+@given(LATER_LOGS, st.integers(1, 3))
+def test_the_intervals_that_last_are_the_same_from_the_last_records_alone(log, few):
+    every_row = measured(log).rows
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(incomplete, "FEW_RECORDS", few)
+        lasting = measured(log, only_last=True).rows
+    assert lasting.tolist() == every_row[every_row[:, END] < 0].tolist()
 
 
 def first_of(current):
