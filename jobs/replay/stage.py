@@ -130,6 +130,7 @@ def replay_task(task: Task) -> Outcome:
                     update_limit=task.update_limit,
                     log_start_offset=starts,
                     by_key=True,
+                    encoded=True,
                 )
                 state = done.state
                 for sink, rows in ((history, done.history), (closed, done.closed)):

@@ -100,16 +100,20 @@ def states_as_of(history: pa.Table, ranges: pa.Table) -> pa.Table:
 
 
 def delivery_history_as_of(rows: pa.Table, prefix: LogPrefix) -> pa.Table:
-    """DELIVERY_HISTORY rows as they stood after the prefix, in their order; a range that ended later is open."""
-    rows = filter_rows(rows, prefix.begin_condition())
+    """DELIVERY_HISTORY rows as they stood after the prefix, in their order; a range that ended later is open.
+
+    Text may be dictionary-encoded, and is then.
+    """
+    schema, rows = rows.schema, filter_rows(rows, prefix.begin_condition())
     inside = prefix.condition("valid_to_log_offset", "valid_to_ms")
     if inside is not None:
         ended = pc.fill_null(_evaluate(rows, inside), False)
         for name in ("valid_to_log_offset", "valid_to_ms", "end_reason"):
-            kind = rows.schema.field(name).type
-            rows = _with_columns(rows, {name: pc.if_else(ended, rows.column(name), pa.scalar(None, kind))})
+            kind = schemas.DELIVERY_HISTORY.field(name).type
+            values = pc.if_else(ended, rows.column(name).cast(kind), pa.scalar(None, kind))
+            rows = _with_columns(rows, {name: values.cast(schema.field(name).type)})
         rows = _with_columns(rows, {"is_open": pc.is_null(rows.column("valid_to_log_offset"))})
-    return rows.cast(schemas.DELIVERY_HISTORY)
+    return rows.cast(schema)
 
 
 def mark_losses(states: pa.Table, losses: Mapping[int, Sequence[Loss]]) -> pa.Table:

@@ -53,7 +53,7 @@ from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_dead_letters, read_group_records, read_places, read_share_partitions
 from sharelens.tables.where import Keys
 from state_model.columnar.keys import LOG_ORDER
-from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY
+from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY, plain
 from state_model.errors import SharelensError
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
@@ -334,11 +334,11 @@ def _write_changes(parts: Iterable[Part], question: Question, folder: Path, cont
     with ExitStack() as stack:
         files = {name: stack.enter_context(TableFiles(folder, name, schema)) for name, schema in schemas.items()}
         for part in parts:
-            history = part.history.filter(_between(part.history, "log_time_ms", question))
+            history = plain(part.history.filter(_between(part.history, "log_time_ms", question)))
             done, unwritten = _without_last(pa.concat_tables([unwritten, history]))
             files["share_partition_history"].write_all(done.sort_by(LOG_ORDER))
             stood = pc.fill_null(pc.greater_equal(part.deliveries.column("valid_to_ms"), question.from_ms), True)
-            deliveries = part.deliveries.filter(stood).sort_by(DELIVERY_ORDER)
+            deliveries = plain(part.deliveries.filter(stood)).sort_by(DELIVERY_ORDER)
             files["delivery_history"].write_all(deliveries)
             for events in trace_events(deliveries, question.from_ms, question.to_ms):
                 files["trace_event"].write_all(events)

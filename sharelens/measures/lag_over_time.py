@@ -26,7 +26,7 @@ from sharelens.measures.schemas import LAG_OVER_TIME
 from sharelens.measures.topics.extents import BATCH_COLUMNS, TopicPartition, names_of_topics, runs, topic_partitions
 from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_ORDER, number_keys
-from state_model.columnar.schemas import SHARE_PARTITION_HISTORY
+from state_model.columnar.schemas import SHARE_PARTITION_HISTORY, plain
 
 Ints = npt.NDArray[np.int64]
 HISTORY_COLUMNS = [
@@ -111,7 +111,7 @@ class RowsAtMoments:
 
     def add(self, rows: pa.Table) -> None:
         """Adds rows with PLACE_KEY and log_time_ms; rows of one place come in log order."""
-        self._parts.append(self._last_rows(rows))
+        self._parts.append(plain(self._last_rows(rows)))
         self._rows += self._parts[-1].num_rows
         if self._rows > MOST_ROWS and len(self._parts) > 1:
             self._parts = [self.table()]

@@ -22,6 +22,8 @@ Result = TypeVar("Result")
 class Part:
     """SHARE_PARTITION_HISTORY and DELIVERY_HISTORY rows of some places (PLACED), up to the cut.
 
+    Their text may be dictionary-encoded, with one dictionary for all rows.
+
     The first in (state_partition, log_offset) order, the others in any order; what ended after the cut is open.
     """
 

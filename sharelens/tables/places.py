@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from sharelens.measures.ranges.places import Ints, Places, places_of
-from state_model.columnar.keys import PLACE_KEY
+from state_model.columnar.codes import BELOW_ALL, ints
+from state_model.columnar.keys import PLACE_KEY, number_places
 
 PLACED = pa.schema(
     [
@@ -31,15 +32,23 @@ def counted_places(parts: Iterable[pa.Table]) -> pa.Table:
     """PLACED rows from tables with COUNTED, one row a record, taken one at a time."""
     counted = PLACED.empty_table()
     for part in parts:
-        rows = part.append_column("records", pa.repeat(pa.scalar(1, pa.int64()), part.num_rows))
-        united_rows = pa.concat_tables([counted, rows.select(PLACED.names).cast(PLACED)])
-        largest = [(name, "max") for name in ("log_time_ms", "start_offset")]
-        largest_of = united_rows.group_by(PLACE_KEY).aggregate([("records", "sum"), *largest])
-        counted = largest_of.rename_columns(
-            [name.removesuffix("_sum").removesuffix("_max") for name in largest_of.column_names]
-        )
-        counted = counted.select(PLACED.names).cast(PLACED)
+        ones = pa.repeat(pa.scalar(1, pa.int64()), part.num_rows)
+        counted = _together(counted, part.append_column("records", ones))
     return counted
+
+
+def _together(*tables: pa.Table) -> pa.Table:
+    """PLACED rows, one for each place of tables with PLACED columns."""
+    numbers, places = number_places(*tables)
+    number = np.concatenate(numbers)
+    records = np.concatenate([table.column("records").to_numpy() for table in tables])
+    columns = {"records": pa.array(np.bincount(number, records, places.num_rows).astype(np.int64))}
+    for name in ("log_time_ms", "start_offset"):
+        values = np.concatenate([ints(table, name, BELOW_ALL) for table in tables])
+        largest = np.full(places.num_rows, BELOW_ALL, np.int64)
+        np.maximum.at(largest, number, values)
+        columns[name] = pa.array(largest, mask=largest == BELOW_ALL)
+    return pa.table({**{name: places.column(name) for name in PLACE_KEY}, **columns}).select(PLACED.names).cast(PLACED)
 
 
 def of_places(rows: pa.Table, places: pa.Table) -> pa.Table:

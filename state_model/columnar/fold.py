@@ -205,13 +205,13 @@ def move(rows: np.ndarray, source: int, target: int, count: int) -> None:
 
 
 @leaf
-def make_room(state: np.ndarray, pool: np.ndarray, used: int, more: int) -> int:
-    """Makes place for `more` ranges (perhaps fewer than none) behind a key's ranges; the pool's length.
+def make_room(state: np.ndarray, pool: np.ndarray, used: int, added: int) -> int:
+    """Makes place for `added` ranges (negative: fewer) behind a key's ranges; the pool's length.
 
     Dropped ranges leave their place in front. Where none is left behind, the ranges move down, or, when they take
     most of their room, to the end of the pool, with room for twice as many.
     """
-    total = state[RANGE_COUNT] + more
+    total = state[RANGE_COUNT] + added
     if state[RANGE_AT] + total <= state[RANGE_BASE] + state[RANGE_ROOM]:
         return used
     # A leaf can't allocate: the caller has reserved this room. A quarter of the room is free after each move, so moves
@@ -232,30 +232,30 @@ def replace(state: np.ndarray, pool: np.ndarray, used: int, scratch: Scratch, st
     delta = 0
     for n in range(stretches):
         delta += bounds[n, NEW_COUNT] - (bounds[n, HIGH] - bounds[n, LOW])
-    begin = state[RANGE_AT]
+    moved = -state[RANGE_AT]
     used = make_room(state, pool, used, delta)
-    begin = state[RANGE_AT] - begin
+    moved += state[RANGE_AT]
     stop = state[RANGE_AT] + state[RANGE_COUNT]
     state[RANGE_COUNT] += delta
     # What lies between two stretches moves by what those before it grow. Sources and targets ascend alike, so
     # what moves down can only overwrite what moves down before it, and what moves up only what moves up behind it.
     for n in range(stretches - 1, -1, -1):
-        high = bounds[n, HIGH] + begin
-        until = stop if n + 1 == stretches else bounds[n + 1, LOW] + begin
+        high = bounds[n, HIGH] + moved
+        until = stop if n + 1 == stretches else bounds[n + 1, LOW] + moved
         if delta > 0:
             move(pool, high, high + delta, until - high)
         delta -= bounds[n, NEW_COUNT] - (bounds[n, HIGH] - bounds[n, LOW])
-    taken = 0
+    source = 0
     for n in range(stretches):
-        low, high = bounds[n, LOW] + begin + delta, bounds[n, HIGH] + begin
+        low, high = bounds[n, LOW] + moved + delta, bounds[n, HIGH] + moved
         delta += bounds[n, NEW_COUNT] - (bounds[n, HIGH] - bounds[n, LOW])
-        until = stop if n + 1 == stretches else bounds[n + 1, LOW] + begin
+        until = stop if n + 1 == stretches else bounds[n + 1, LOW] + moved
         if delta < 0:
             move(pool, high, high + delta, until - high)
         for i in range(bounds[n, NEW_COUNT]):
             for column in range(FIRST, FROM_TIME + 1):
-                pool[low + i, column] = scratch.new[taken + i, column]
-        taken += bounds[n, NEW_COUNT]
+                pool[low + i, column] = scratch.new[source + i, column]
+        source += bounds[n, NEW_COUNT]
     return used
 
 

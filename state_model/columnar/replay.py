@@ -58,6 +58,7 @@ def replay_records(
     update_limit: int = UPDATE_LIMIT,
     log_start_offset: int | Mapping[int, int] = 0,
     by_key: bool = False,
+    encoded: bool = False,
 ) -> Replayed:
     """Folds `records` (SHARE_RECORD rows, ascending log_offset in each state partition) onto `seed`.
 
@@ -66,7 +67,7 @@ def replay_records(
     `log_start_offset`: one, or by state partition. The returned state has all live share partitions, those of the seed
     too, sorted by PLACE_KEY. History comes in the order of the records and closed ranges in the
     order of their end; with `by_key` both come by (group_id, topic_id, partition), then by state partition and log
-    offset, or by first offset and beginning, and their text is dictionary-encoded, ready for a Parquet writer. Of
+    offset, or by first offset and beginning. With `encoded` their text is dictionary-encoded. Of
     `records` the columns of schemas.REPLAYED are needed; their text may be dictionary-encoded. A record of a type that
     this version does not know changes the completeness alone; of a share partition that is not there it has no row in
     the history.
@@ -84,8 +85,8 @@ def replay_records(
         order = _order(closed[fold.C_FIRST], place[closed[fold.C_KEY]])
         closed = closed if order is None else closed[:, order]  # np.take takes twice as long
     return Replayed(
-        history=_history(records, after, encoded=by_key),
-        closed=_closed(memory, closed, topic_id, encoded=by_key),
+        history=_history(records, after, encoded=encoded),
+        closed=_closed(memory, closed, topic_id, encoded=encoded),
         state=_state(memory, topic_id, log_start_offset),
     )
 

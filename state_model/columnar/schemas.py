@@ -91,10 +91,23 @@ SHARE_RECORD = pa.schema(
     ]
 )
 
+
+def encoded(schema: pa.Schema) -> pa.Schema:
+    """The schema with its text columns dictionary-encoded, so that keys are compared and kept as numbers."""
+    return pa.schema([field.with_type(TEXT) if pa.types.is_string(field.type) else field for field in schema])
+
+
+def plain(rows: pa.Table) -> pa.Table:
+    """The rows with dictionary-encoded text as text, as sorting and joins of Arrow need it."""
+    schema = [field.with_type(pa.string()) if field.type == TEXT else field for field in rows.schema]
+    return rows.cast(pa.schema(schema))
+
+
+ENCODED_RECORD = encoded(SHARE_RECORD)
 REPLAYED = pa.schema(
     [
-        field.with_type(TEXT) if pa.types.is_string(field.type) else field
-        for field in SHARE_RECORD
+        field
+        for field in ENCODED_RECORD
         if field.name
         not in (
             "value_version",

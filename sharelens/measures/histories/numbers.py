@@ -21,8 +21,9 @@ from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
 
 UNKNOWN = -1
 # Columns of a range, in every kernel that reads ranges (a kernel's machine code contains them). RANGE_FROM, RANGE_TO:
-# log offsets of the records that began and ended it (UNKNOWN: it is open); RANGE_MS: the log time of the first.
-(RANGE_FIRST, RANGE_LAST, RANGE_STATE, RANGE_COUNT, RANGE_FROM, RANGE_TO, RANGE_MS) = range(7)
+# log offsets of the records that began and ended it (UNKNOWN: it is open); RANGE_MS: the log time of the first;
+# RANGE_LIFE: life_log_offset.
+(RANGE_FIRST, RANGE_LAST, RANGE_STATE, RANGE_COUNT, RANGE_FROM, RANGE_TO, RANGE_MS, RANGE_LIFE) = range(8)
 RANGE_COLUMNS = (
     "first_offset",
     "last_offset",
@@ -31,6 +32,7 @@ RANGE_COLUMNS = (
     "valid_from_log_offset",
     "valid_to_log_offset",
     "valid_from_ms",
+    "life_log_offset",
 )
 HISTORY_COLUMNS = [
     "state_partition",
@@ -106,27 +108,24 @@ def _sort(values: np.ndarray, columns: tuple[int, ...], rows: np.ndarray) -> Non
         rows[j] = row
 
 
-# What orders ranges: its place, its life, the log offset of the record that began it, and its first offset.
-ORDER_PLACE, ORDER_LIFE, ORDER_BEGUN, ORDER_FIRST = range(4)
-BY_BEGIN, BY_END = (ORDER_LIFE, ORDER_BEGUN, ORDER_FIRST), (RANGE_TO, RANGE_FIRST)
+BY_BEGIN, BY_END = (RANGE_LIFE, RANGE_FROM, RANGE_FIRST), (RANGE_TO, RANGE_FIRST)
 
 
 @kernel
-def _by_begin(keys: np.ndarray, begins: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+def _by_begin(ranges: np.ndarray, places: np.ndarray, begins: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """The ranges by place, life, record that began them and first offset: counting sort by that record, O(n).
 
-    `keys`: ORDER_PLACE to ORDER_FIRST. `begins`, `offsets`: where the history rows of each place begin, and their log
-    offsets.
+    `places`: of the ranges. `begins`, `offsets`: where the history rows of each place begin, and their log offsets.
     """
     # A bucket for each record of a place, and one behind its last. A life begins behind all ranges of the lives before
     # it, so the record decides before the life does, but for the first bucket, which has all that began earlier.
-    count = keys.shape[0]
+    count = ranges.shape[0]
     bucket, near = np.empty(count, np.int64), np.zeros(begins.shape[0] - 1, np.int64)
     bucket_begins = np.zeros(offsets.shape[0] + begins.shape[0], np.int64)
     for i in range(count):
-        place = keys[i, ORDER_PLACE]
+        place = places[i]
         begin, end = begins[place], begins[place + 1]
-        near[place] = position(offsets[begin:end], keys[i, ORDER_BEGUN], near[place])
+        near[place] = position(offsets[begin:end], ranges[i, RANGE_FROM], near[place])
         bucket[i] = begin + place + near[place]
         bucket_begins[bucket[i] + 1] += 1
     for i in range(bucket_begins.shape[0] - 1):
@@ -137,7 +136,7 @@ def _by_begin(keys: np.ndarray, begins: np.ndarray, offsets: np.ndarray) -> np.n
         filled[bucket[i]] += 1
     for i in range(bucket_begins.shape[0] - 1):
         if bucket_begins[i + 1] - bucket_begins[i] > 1:
-            _sort(keys, BY_BEGIN, order[bucket_begins[i] : bucket_begins[i + 1]])
+            _sort(ranges, BY_BEGIN, order[bucket_begins[i] : bucket_begins[i + 1]])
     return order
 
 
@@ -184,7 +183,7 @@ class Histories:
 
     `places`: FULL_PLACE_KEY of each place. `history`: by place and log offset; `place`: of each of its rows; `begins`:
     where the rows of each place begin, with the end as last value. `ranges`: the delivery history (RANGE_FIRST to
-    RANGE_MS) by place, life_log_offset, RANGE_FROM and RANGE_FIRST; `rows`: the row of `deliveries` of each range;
+    RANGE_LIFE) by place, life_log_offset, RANGE_FROM and RANGE_FIRST; `rows`: the row of `deliveries` of each range;
     `life_begins`: where the ranges of each life begin, with the end; `life_place`, `life_key`: its place and its
     life_log_offset.
     """
@@ -213,11 +212,12 @@ class Histories:
         offsets = history.column("log_offset").to_numpy()
         order = np.lexsort((offsets, place))
         begins = np.append(0, np.cumsum(np.bincount(place, minlength=places.num_rows)))
-        columns = [pc.fill_null(deliveries.column(name), UNKNOWN).to_numpy() for name in RANGE_COLUMNS]
-        key = deliveries.column("life_log_offset").to_numpy()
-        keys = np.stack([of_range, key, columns[RANGE_FROM], columns[RANGE_FIRST]], axis=1, dtype=np.int64)
-        rows = _by_begin(keys, begins, offsets[order])
-        of_range, key = of_range[rows], key[rows]
+        ranges = np.empty((deliveries.num_rows, len(RANGE_COLUMNS)), np.int64)
+        for number, name in enumerate(RANGE_COLUMNS):
+            ranges[:, number] = pc.fill_null(deliveries.column(name), UNKNOWN).to_numpy()
+        rows = _by_begin(ranges, of_range, begins, offsets[order])
+        of_range, ranges = of_range[rows], ranges.take(rows, axis=0)
+        key = ranges[:, RANGE_LIFE]
         is_new = np.append(True, (np.diff(of_range) != 0) | (np.diff(key) != 0))[: len(rows)]
         life_begins = np.append(np.flatnonzero(is_new), len(rows))
         return cls(
@@ -225,7 +225,7 @@ class Histories:
             history=history if (np.diff(order) == 1).all() else history.take(pa.array(order)),
             place=place[order],
             begins=begins,
-            ranges=np.stack([column[rows] for column in columns], axis=1, dtype=np.int64),
+            ranges=ranges,
             rows=rows,
             life_begins=life_begins,
             life_place=of_range[life_begins[:-1]],

@@ -37,6 +37,7 @@ from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_places
 from sharelens.tables.where import Keys, Span, Where
 from state_model.columnar.keys import FULL_PLACE_KEY, PLACE_KEY
+from state_model.columnar.schemas import plain
 
 NO_SUMS = pa.table({})
 MARKS = ["completeness", "completeness_reason"]
@@ -149,7 +150,8 @@ def by_place(tables: Sequence[pa.Table]) -> pa.Table:
 
 def marked(table: pa.Table, history: pa.Table) -> pa.Table:
     """The rows with the completeness of their share partition's state at the cut."""
-    newest = history.sort_by([("log_offset", "ascending")]).group_by(FULL_PLACE_KEY, use_threads=False)
+    rows = plain(history.select([*FULL_PLACE_KEY, *MARKS, "log_offset"]))
+    newest = rows.sort_by([("log_offset", "ascending")]).group_by(FULL_PLACE_KEY, use_threads=False)
     marks = newest.aggregate([(name, "last", pc.ScalarAggregateOptions(skip_nulls=False)) for name in MARKS])
     joined = table.append_column("row", pa.array(range(table.num_rows), pa.int64())).join(marks, keys=FULL_PLACE_KEY)
     joined = joined.sort_by("row").drop_columns(["row"])

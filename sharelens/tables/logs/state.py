@@ -55,7 +55,7 @@ class StateLog:
         self._share_partitions: pa.Table | None = None
 
     def read(self, keys: Keys = ALL_KEYS, prefix: LogPrefix = WHOLE_LOG) -> Iterator[pa.Table]:
-        """Decoded records (SHARE_RECORD) in offset order, in bounded chunks.
+        """Decoded records (schemas.ENCODED_RECORD) in offset order, in bounded chunks.
 
         Records of other share partitions than those of `keys`, and behind `prefix`, may be among them. `reading` is set
         once the last chunk was taken.
@@ -65,7 +65,7 @@ class StateLog:
             return
         reading = Reading(self.partition, self.end_offset, prefix)
         named: list[pa.Table] = []
-        pending = [schemas.SHARE_RECORD.empty_table()]
+        pending = [schemas.ENCODED_RECORD.empty_table()]
         for chunk in self.read_raw():
             times = reading.take(chunk.records, chunk.problems)
             pending.append(self._decoded(chunk.records, times, keys, reading))
@@ -135,7 +135,7 @@ class StateLog:
             records, times = records.filter(mask), times[mask.to_numpy(zero_copy_only=False)]
         decoded = decode_rows(pa.Table.from_batches([records]), times)
         reading.take_undecodable(decoded.problems)
-        return decoded.records
+        return decoded.records.cast(schemas.ENCODED_RECORD)
 
     def read_through(self) -> Reading:
         """The last reading; reads the partition when there was none."""

@@ -55,7 +55,7 @@ from sharelens.tables.port import (
 from sharelens.tables.samples import NO_BATCHES
 from sharelens.tables.where import ALL_ROWS, Keys, Order, Where
 from state_model.columnar import schemas
-from state_model.columnar.keys import LOG_ORDER, SHARE_PARTITION_KEY
+from state_model.columnar.keys import LOG_ORDER, SHARE_PARTITION_KEY, number_keys
 from state_model.columnar.replay import Replayed, open_ranges, replay_records
 from state_model.threads import map_in_threads, threads_for
 from state_model.topics import OFFSETS_TOPIC
@@ -63,6 +63,8 @@ from state_model.uuids import ZERO_UUID
 
 KEPT_BYTES = 512 << 20
 """Arrow bytes of decoded records that are kept between two readings of the state logs; more are decoded again."""
+ENCODED_HISTORY = schemas.encoded(schemas.SHARE_PARTITION_HISTORY)
+ENCODED_DELIVERIES = schemas.encoded(schemas.DELIVERY_HISTORY)
 PART_RECORDS_IN_MEMORY = 1 << 15
 """As PART_RECORDS where another part reads nothing again: less memory, and caches of the processor that last."""
 Result = TypeVar("Result")
@@ -177,10 +179,8 @@ class LogTables:
 
     def _share_partitions(self) -> pa.Table:
         """Every share partition that a record names."""
-        parts = [schemas.SHARE_RECORD.empty_table().select(SHARE_PARTITION_KEY)]
-        for records in self._each_record(ALL_ROWS, SHARE_PARTITION_KEY):
-            parts.append(records.group_by(SHARE_PARTITION_KEY).aggregate([]))
-        return pa.concat_tables(parts).group_by(SHARE_PARTITION_KEY).aggregate([])
+        parts = [schemas.ENCODED_RECORD.empty_table(), *self._each_record(ALL_ROWS, SHARE_PARTITION_KEY)]
+        return number_keys(*(number_keys(part)[1] for part in parts))[1]
 
     def _places(self, keys: Keys) -> pa.Table:
         """Counted in one reading, which keeps the records of a small log: its histories follow."""
@@ -200,12 +200,12 @@ class LogTables:
     def read_part(self, places: pa.Table, prefix: LogPrefix) -> Part:
         """The part of some places."""
         replays = self._each(lambda log: _replayed(log, self._records_of(log, places)), self._logs_of(places))
-        histories = [schemas.SHARE_PARTITION_HISTORY.empty_table(), *(replayed.history for replayed in replays)]
-        deliveries = pa.concat_tables([schemas.DELIVERY_HISTORY.empty_table(), *_ranges(replays)])
+        history = pa.concat_tables([ENCODED_HISTORY.empty_table(), *(replayed.history for replayed in replays)])
+        deliveries = pa.concat_tables([ENCODED_DELIVERIES.empty_table(), *_ranges(replays)])
         return Part(
             places=places,
-            history=filter_rows(pa.concat_tables(histories), prefix.condition()),
-            deliveries=delivery_history_as_of(deliveries, prefix),
+            history=filter_rows(history.unify_dictionaries(), prefix.condition()),
+            deliveries=delivery_history_as_of(deliveries.unify_dictionaries(), prefix),
         )
 
     def _logs_of(self, places: pa.Table) -> list[StateLog]:
@@ -246,10 +246,10 @@ class LogTables:
         def records(log: StateLog) -> pa.Table:
             return self._kept_records(log, where.keys, lambda rows: filter_rows(rows, condition))
 
-        return pa.concat_tables([schemas.SHARE_RECORD.empty_table(), *self._each(records, logs)])
+        return pa.concat_tables([schemas.ENCODED_RECORD.empty_table(), *self._each(records, logs)])
 
     def _kept_records(self, log: StateLog, keys: Keys, choose: Callable[[pa.Table], pa.Table]) -> pa.Table:
-        tables = [choose(schemas.SHARE_RECORD.empty_table())]
+        tables = [choose(schemas.ENCODED_RECORD.empty_table())]
         size = 0
         for records in log.read(keys):
             tables.append(choose(records))
@@ -265,12 +265,12 @@ class LogTables:
     def _history(self, where: Where) -> Iterator[pa.Table]:
         """The scalars after each record, as one table."""
         tables = [replayed.history for replayed in self._replayed(where.keys)]
-        history = pa.concat_tables([schemas.SHARE_PARTITION_HISTORY.empty_table(), *tables])
+        history = pa.concat_tables([ENCODED_HISTORY.empty_table(), *tables])
         yield filter_rows(history, all_of(where.cut.condition(), where.columns))
 
     def _deliveries(self, where: Where) -> Iterator[pa.Table]:
         """Closed and open ranges as they stood at the cut."""
-        rows = pa.concat_tables([schemas.DELIVERY_HISTORY.empty_table(), *_ranges(self._replayed(where.keys))])
+        rows = pa.concat_tables([ENCODED_DELIVERIES.empty_table(), *_ranges(self._replayed(where.keys))])
         yield delivery_history_as_of(filter_rows(rows, all_of(where.around(), where.columns)), where.cut)
 
     def _batches(self, where: Where) -> Iterator[pa.Table]:
@@ -385,13 +385,15 @@ class LogTables:
 
 
 def _ranges(replays: Iterable[Replayed]) -> list[pa.Table]:
-    """Closed and open DELIVERY_HISTORY rows."""
-    return [table for replayed in replays for table in (replayed.closed, open_ranges(replayed.state))]
+    """Closed and open DELIVERY_HISTORY rows, text dictionary-encoded."""
+    tables = (table for replayed in replays for table in (replayed.closed, open_ranges(replayed.state)))
+    return [table.cast(ENCODED_DELIVERIES) for table in tables]
 
 
 def _replayed(log: StateLog, records: pa.Table) -> Replayed:
     """The replay of the records that were kept of a log which was read to its end."""
-    return replay_records(records, losses=log.read_through().losses, log_start_offset=log.log_start_offset)
+    losses, start = log.read_through().losses, log.log_start_offset
+    return replay_records(records, losses=losses, log_start_offset=start, encoded=True)
 
 
 def open_log_tables(source: Source) -> LogTables:

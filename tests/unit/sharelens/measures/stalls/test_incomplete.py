@@ -133,14 +133,14 @@ def test_what_is_finished_and_slowed_behind_an_offset_is_counted_as_of_the_last_
     for row in intervals.rows.tolist():
         at, place = offsets[row[LATEST]], histories.place[row[LATEST]]
         in_force = [
-            one
-            for one in histories.ranges[histories.place_of_range == place].tolist()
-            if one[RANGE_FROM] <= at and not 0 <= one[RANGE_TO] <= at
+            part
+            for part in histories.ranges[histories.place_of_range == place].tolist()
+            if part[RANGE_FROM] <= at and not 0 <= part[RANGE_TO] <= at
         ]
-        counted = [(max(0, one[RANGE_LAST] - max(one[RANGE_FIRST], row[FIRST]) + 1), one) for one in in_force]
+        counted = [(max(0, part[RANGE_LAST] - max(part[RANGE_FIRST], row[FIRST]) + 1), part) for part in in_force]
         limit = thresholds[row[LATEST]]
-        slowed = [size for size, one in counted if one[RANGE_STATE] not in DONE and one[RANGE_COUNT] >= limit]
-        assert row[BEHIND] == sum(size for size, one in counted if one[RANGE_STATE] in DONE)
+        slowed = [size for size, part in counted if part[RANGE_STATE] not in DONE and part[RANGE_COUNT] >= limit]
+        assert row[BEHIND] == sum(size for size, part in counted if part[RANGE_STATE] in DONE)
         assert row[THROTTLED] == (sum(slowed) if limit else -1)
 
 
