@@ -15,6 +15,7 @@ from sharelens.measures.catalog import Measure, Rule
 from sharelens.measures.lag_over_time import without_repeats
 from sharelens.measures.ranges.places import coded
 from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL, ints
+from state_model.columnar.ordering import order_by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +112,7 @@ def _with_kept(rows: pa.Table, measure: Measure, reach: Reach, since: Ints, repl
         stays &= replaced[at]
         if stays.any():
             rows = pa.concat_tables([rows, open_rows.filter(pa.array(stays))])
-    order = np.lexsort((order_of(rows, measure), inputs.places.of(rows)))
+    order = order_by(inputs.places.of(rows), order_of(rows, measure))
     return rows.take(pa.array(order))
 
 

@@ -28,6 +28,7 @@ from sharelens.lake.tables import TABLES
 from state_model.columnar import replay, schemas
 from state_model.columnar.boundaries import BoundaryStates, ChunkSummary, settled, summary_of
 from state_model.columnar.keys import number_keys, place_of_keys
+from state_model.columnar.ordering import order_by
 from state_model.columnar.values import Loss, losses_until
 from state_model.topics import STATE_TOPIC
 
@@ -102,8 +103,8 @@ class CutJob:
 def sorted_by_key(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
     """Rows by (group_id, topic_id, partition), then by the given integer columns."""
     (number,), keys = number_keys(rows)
-    by = [rows.column(name).to_numpy() for name in reversed(columns)]
-    return rows.take(pa.array(np.lexsort([*by, place_of_keys(keys)[number]])))
+    by = [rows.column(name).to_numpy() for name in columns]
+    return rows.take(pa.array(order_by(place_of_keys(keys)[number], *by)))
 
 
 def replay_task(task: Task) -> Outcome:

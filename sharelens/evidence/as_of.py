@@ -16,6 +16,7 @@ from sharelens.evidence.conditions import all_of, filter_rows
 from sharelens.evidence.log_time import Ints
 from state_model.columnar import schemas
 from state_model.columnar.keys import SHARE_PARTITION_KEY, SHARE_PARTITION_ORDER, number_keys
+from state_model.columnar.ordering import order_by
 from state_model.columnar.values import Loss
 
 TOMBSTONE = "tombstone"
@@ -158,14 +159,14 @@ def number_places(*tables: pa.Table) -> list[Ints]:
 
 def _last_rows(number: Ints, order: Ints) -> Ints:
     """For each distinct number the index of its row with the largest order value."""
-    ranked = np.lexsort((order, number))
+    ranked = order_by(number, order)
     ends = np.flatnonzero(np.append(np.diff(number[ranked]) != 0, True)) if len(ranked) else ranked
     return ranked[ends]
 
 
 def _state_batches(numbers: Ints, ranges: pa.Table, of_ranges: Ints) -> pa.ListArray:
     """The ranges of each number as a list, ascending."""
-    order = np.lexsort((ranges.column("first_offset").to_numpy(), of_ranges))
+    order = order_by(of_ranges, ranges.column("first_offset").to_numpy())
     ordered = of_ranges[order]
     begin = np.searchsorted(ordered, numbers, "left")
     count = np.searchsorted(ordered, numbers, "right") - begin

@@ -49,7 +49,7 @@ from state_model.columnar.soft_state import (
 CHANGED, SPLIT_OR_JOINED, START_OFFSET_PASSED = 1, 2, 3
 GONE, NEW, UNCHANGED, REPLACED = 0, 1, 2, 3
 
-# Columns of the closed ranges (int64 matrix: a row for each column, a column for each range: the layout of Arrow).
+# Columns of the closed ranges (int64 matrix: one row a range).
 (C_KEY, C_FIRST, C_LAST, C_PRIORITY, C_FROM_AT, C_FROM_TIME, C_TO_AT, C_TO_TIME, C_REASON, C_LIFE) = range(10)
 # Entries of `end`, what a record says of the ranges that end with it: its log offset and time; RESET or DELETED when it
 # ends a life, else 0; the number of its share partition.
@@ -90,20 +90,10 @@ class Scratch(NamedTuple):
 
 
 class Closed(NamedTuple):
-    """Ranges that ended, by their end: `columns` (C_KEY to C_LIFE) are filled up to `used`, which is one number."""
+    """Ranges that ended, by their end: `rows` (C_KEY to C_LIFE) are filled up to `used`, which is one number."""
 
-    columns: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
     used: npt.NDArray[np.int64]
-
-
-@kernel
-def with_column_room(columns: np.ndarray, need: int) -> np.ndarray:
-    """`columns` with room for at least `need` entries each; contents kept."""
-    if need <= columns.shape[1]:
-        return columns
-    wider = np.empty((columns.shape[0], max(need, columns.shape[1] * 2)), columns.dtype)
-    wider[:, : columns.shape[1]] = columns
-    return wider
 
 
 @kernel
@@ -143,14 +133,14 @@ def fate_of(old: np.ndarray, i: int, old_end: int, new: np.ndarray, j: int, coun
 @leaf
 def close_range(closed: Closed, ranges: np.ndarray, i: int, life: int, end: np.ndarray, reason: int) -> None:
     """Adds ranges[i], which ends, to `closed`; there is room."""
-    columns, n = closed.columns, closed.used[0]
-    columns[C_KEY, n] = end[END_KEY]
+    rows, n = closed.rows, closed.used[0]
+    rows[n, C_KEY] = end[END_KEY]
     for column in range(FIRST, FROM_TIME + 1):
-        columns[C_FIRST + column, n] = ranges[i, column]
-    columns[C_TO_AT, n] = end[END_AT]
-    columns[C_TO_TIME, n] = end[END_TIME]
-    columns[C_REASON, n] = reason
-    columns[C_LIFE, n] = life
+        rows[n, C_FIRST + column] = ranges[i, column]
+    rows[n, C_TO_AT] = end[END_AT]
+    rows[n, C_TO_TIME] = end[END_TIME]
+    rows[n, C_REASON] = reason
+    rows[n, C_LIFE] = life
     closed.used[0] = n + 1
 
 
@@ -351,7 +341,7 @@ def fold(
     # Memory goes by records and their batches, never by the offsets that a batch claims.
     n = kinds.shape[0]
     after = np.empty((n, SCALAR_COUNT), np.int64)
-    closed = Closed(np.empty((10, 16 + n + 2 * batches.shape[0]), np.int64), np.zeros(1, np.int64))
+    closed = Closed(np.empty((16 + n + 2 * batches.shape[0], 10), np.int64), np.zeros(1, np.int64))
     scratch = Scratch(np.empty((32, 5), np.int64), np.empty((64, 5), np.int64), np.empty((32, 3), np.int64))
     end = np.empty(4, np.int64)
     applied_count, reach = 0, reaches(losses)
@@ -372,8 +362,8 @@ def fold(
             scratch = with_room(scratch, 2 * size + 2, room)
         if used + 2 * room > pool.shape[0]:
             pool = grown(pool, used + 2 * room)
-        if closed.used[0] + old_count > closed.columns.shape[1]:
-            closed = Closed(with_column_room(closed.columns, closed.used[0] + old_count), closed.used)
+        if closed.used[0] + old_count > closed.rows.shape[0]:
+            closed = Closed(grown(closed.rows, closed.used[0] + old_count), closed.used)
         record_batches = batches[batch_at[n_record] : batch_at[n_record + 1]]
         combines = kind == UPDATE and state[PRESENT] == 1
         end[END_KEY] = key
@@ -397,4 +387,4 @@ def fold(
     applied_count = note_losses(losses, reach, applied_count, MAX_OFFSET, scalars)
     for key in range(scalars.shape[0]):
         mark_incomplete(scalars[key], losses, reach, applied_count)
-    return after, closed.columns, closed.used[0], pool, used
+    return after, closed.rows, closed.used[0], pool, used

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from state_model.columnar import fold, schemas, soft_state
 from state_model.columnar.codes import COMPLETENESS_NAMES, END_REASONS, REASON_NAMES, codes, ints, kinds_of
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY, Ints, number_places, place_of_keys
+from state_model.columnar.ordering import by_column, order_by
 from state_model.columnar.ranges import FIRST, FROM_AT, FROM_TIME, LAST, NONE, PRIORITY, priority
 from state_model.columnar.values import Loss, encoded_names, encoded_state_names, has_unknown_state, state_names
 
@@ -78,27 +79,17 @@ def replay_records(
     topic_id = _log_topic_id(records, seed)
     if by_key and records.num_rows:
         place = place_of_keys(memory.keys)
-        order = _order(place[key_of_record])
-        if order is not None:
-            records, after = records.take(pa.array(order)), after[order]
+        order = order_by(place[key_of_record])
+        records, after = records.take(pa.array(order)), after.take(order, axis=0)
         # Ranges of one share partition with the same first offset follow each other: by end is by beginning.
-        order = _order(closed[fold.C_FIRST], place[closed[fold.C_KEY]])
-        closed = closed if order is None else closed[:, order]  # np.take takes twice as long
+        order = order_by(place[closed[:, fold.C_KEY]], closed[:, fold.C_FIRST])
+    else:
+        order = np.arange(len(closed))
     return Replayed(
         history=_history(records, after, encoded=encoded),
-        closed=_closed(memory, closed, topic_id, encoded=encoded),
+        closed=_closed(memory, by_column(closed, order), topic_id, encoded=encoded),
         state=_state(memory, topic_id, log_start_offset),
     )
-
-
-def _order(*columns: Ints) -> Ints | None:
-    """The stable order by integer columns, the last column first; None when the rows are in order."""
-    varying = [column for column in columns if len(column) and (column != column[0]).any()]
-    if not varying or (len(varying) == 1 and (varying[0][1:] >= varying[0][:-1]).all()):
-        return None
-    if len(varying) == 1:
-        return np.argsort(varying[0], kind="stable")
-    return np.lexsort(varying)
 
 
 def replay_states(
@@ -218,7 +209,7 @@ def _fold(
     after, closed, count, memory.pool, memory.used = fold.fold(
         arrays, _loss_rows(memory.keys, losses), update_limit, memory.scalars, memory.pool, memory.used
     )
-    return after, closed[:, :count]
+    return after, closed[:count]
 
 
 def _ranges(flat: pa.StructArray) -> Ints:
@@ -291,7 +282,7 @@ def _completeness_columns(rows: Ints) -> dict[str, pa.Array]:
 
 
 def _closed(memory: _Memory, closed: Ints, topic_id: str, *, encoded: bool) -> pa.Table:
-    """DELIVERY_HISTORY rows of ranges that ended."""
+    """DELIVERY_HISTORY rows of ranges that ended; `closed`: by column (C_KEY to C_LIFE)."""
     rank = closed[fold.C_PRIORITY]
     state = _state_of(rank)
     key = closed[fold.C_KEY]

@@ -18,6 +18,7 @@ from sharelens.measures.ranges.searching import position
 from sharelens.measures.ranges.steps import Ints
 from state_model.columnar.kernels import kernel, leaf
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
+from state_model.columnar.ordering import order_by
 
 UNKNOWN = -1
 # Columns of a range, in every kernel that reads ranges (a kernel's machine code contains them). RANGE_FROM, RANGE_TO:
@@ -210,7 +211,7 @@ class Histories:
         """The histories in order, with known places, some perhaps without rows; `numbers`: of both tables' rows."""
         place, of_range = numbers
         offsets = history.column("log_offset").to_numpy()
-        order = np.lexsort((offsets, place))
+        order = order_by(place, offsets)
         begins = np.append(0, np.cumsum(np.bincount(place, minlength=places.num_rows)))
         ranges = np.empty((deliveries.num_rows, len(RANGE_COLUMNS)), np.int64)
         for number, name in enumerate(RANGE_COLUMNS):

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from state_model.columnar.ordering import order_by
+
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
@@ -56,7 +58,7 @@ class Cells:
         begin, end = np.clip(first, 0, LAST_OFFSET), np.clip(last, -1, LAST_OFFSET) + 1
         end = np.maximum(begin, end)
         groups, offsets = np.concatenate([group, group]), np.concatenate([begin, end])
-        order = np.lexsort((offsets, groups))
+        order = order_by(groups, offsets)
         groups, offsets = groups[order], offsets[order]
         new = np.append(True, (np.diff(groups) != 0) | (np.diff(offsets) != 0))[: len(order)]
         place = np.empty(len(order), np.int64)
@@ -167,7 +169,7 @@ def joined(group: Ints, first: Ints, last: Ints, values: Mapping[str, Ints]) -> 
 
 def numbered(*columns: Ints) -> tuple[Ints, Ints]:
     """The rank of each row's combination of values, and for each rank the index of a row with it."""
-    order = np.lexsort(columns[::-1])
+    order = order_by(*columns)
     new = np.zeros(len(order), np.bool_)
     new[:1] = True
     for column in columns:

@@ -130,7 +130,9 @@ def test_a_range_stands_in_the_history_once_and_never_for_no_time(log):
 @given(LATER_LOGS)
 def test_by_key_changes_the_order_and_the_encoding_of_text_alone(log):
     plain = replay_records(table(log))
-    sorted_ = replay_records(table(log).select(schemas.REPLAYED.names).cast(schemas.REPLAYED), by_key=True, encoded=True)
+    sorted_ = replay_records(
+        table(log).select(schemas.REPLAYED.names).cast(schemas.REPLAYED), by_key=True, encoded=True
+    )
     by_record = [("partition", "ascending"), ("log_offset", "ascending")]
     by_range = [("partition", "ascending"), ("first_offset", "ascending"), ("valid_from_log_offset", "ascending")]
     assert sorted_.history.cast(plain.history.schema).equals(plain.history.sort_by(by_record))

@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharelens.measures.histories.numbers import Histories
-from sharelens.measures.histories.numbers import RANGE_COUNT, RANGE_FIRST, RANGE_FROM, RANGE_LAST, RANGE_STATE, RANGE_TO
+from sharelens.measures.histories.numbers import (
+    RANGE_COUNT,
+    RANGE_FIRST,
+    RANGE_FROM,
+    RANGE_LAST,
+    RANGE_STATE,
+    RANGE_TO,
+    Histories,
+)
 from sharelens.measures.stalls import incomplete
 from sharelens.measures.stalls.incomplete import first_incomplete
 from sharelens.measures.stalls.incomplete_kernels import BEGIN, BEHIND, END, FIRST, LAST, LATEST, THROTTLED
