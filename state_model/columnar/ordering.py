@@ -3,17 +3,19 @@
 import numpy as np
 import numpy.typing as npt
 
-from state_model.columnar.kernels import kernel
+from state_model.columnar.kernels import Kernel, kernel
 
 Ints = npt.NDArray[np.int64]
 FEW_ROWS = 4096
-"""Fewer rows are sorted without compiled code, which takes longer to load."""
+"""Fewer rows are sorted without compiled code."""
+LOADING_ROWS = FEW_ROWS << 7
+"""As FEW_ROWS where numba is not loaded, which takes longer than it gains."""
 DIGIT_BITS = 11
 
 
 def order_by(*columns: Ints) -> Ints:
     """The stable order of rows by integer columns of one length, the first column before the others."""
-    if len(columns[0]) < FEW_ROWS:
+    if len(columns[0]) < (FEW_ROWS if Kernel.is_numba_loaded else LOADING_ROWS):
         return np.lexsort(columns[::-1])
     order = np.arange(len(columns[0]))
     for column in columns[::-1]:
@@ -42,9 +44,9 @@ def _ordered(values: np.ndarray, order: np.ndarray) -> np.ndarray:
         for digit in range(1 << DIGIT_BITS):
             begins[digit + 1] += begins[digit]
         for i in range(order.shape[0]):
-            digit = (np.uint64(values[order[i]]) - np.uint64(low)) >> shift & mask
-            spare[begins[digit]] = order[i]
-            begins[digit] += 1
+            bucket = (np.uint64(values[order[i]]) - np.uint64(low)) >> shift & mask
+            spare[begins[bucket]] = order[i]
+            begins[bucket] += 1
         order, spare = spare, order
         shift += np.uint64(DIGIT_BITS)
     return order

@@ -12,14 +12,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from state_model.columnar.kernels import kernel
 from state_model.columnar.keys import SHARE_PARTITION_KEY, Ints
-from state_model.java import INT32_MIN
+from state_model.java import INT32_MIN, string_hash
 
 LARGEST_COUNT: Final = 10_000
 """Kafka's default is 50; no coordinator needs more partitions than this."""
 DECIDING: Final = 2000
 """Share partitions that decide on the number, at most."""
+CELLS: Final = 1 << 20
+"""Characters that are hashed at once, about."""
 FEWEST: Final = 3
 """Share partitions that a number must fit to count."""
 
@@ -61,36 +62,29 @@ def count_of_keys(keys: pa.Table, state_partitions: Ints) -> int | None:
 
 def _hashes(keys: pa.Table) -> Ints:
     """java.magnitude of the hash of each coordinator key."""
-    hashes = _string_hashes(*_utf8(_coordinator_keys(keys)))
+    texts = _coordinator_keys(keys)
+    hashes = np.empty(len(texts), np.int64)
+    is_ascii = pc.string_is_ascii(texts).to_numpy(zero_copy_only=False)
+    for row in np.flatnonzero(~is_ascii).tolist():
+        hashes[row] = string_hash(texts[row].as_py())
+    utf8, begins = _utf8(texts)
+    lengths = np.diff(begins)
+    by_length = np.argsort(lengths, kind="stable")
+    by_length = by_length[is_ascii[by_length]]
+    for rows in np.split(by_length, np.flatnonzero(np.diff(lengths[by_length])) + 1) if len(by_length) else []:
+        length = int(lengths[rows[0]])
+        for part in np.array_split(rows, len(rows) * length // CELLS + 1):
+            hashes[part] = _ascii_hashes(utf8[begins[part][:, np.newaxis] + np.arange(length)])
     return np.where(hashes == INT32_MIN, 0, np.abs(hashes))
 
 
-@kernel
-def _string_hashes(utf8: npt.NDArray[np.uint8], begins: npt.NDArray[np.int32]) -> Ints:
-    """java.string_hash of each text, over its UTF-16 code units; `begins`: of the texts, with the end of the last."""
-    # Arrow's text is valid UTF-8, so sequences are not checked. Java hashes UTF-16 code units: a code point above
-    # U+FFFF counts as two. The mask is Java's overflow of 32 bits.
-    hashes = np.empty(len(begins) - 1, np.int64)
-    for text in range(len(hashes)):
-        hashed = point = following = 0
-        for place in range(begins[text], begins[text + 1]):
-            byte = int(utf8[place])
-            if byte < 0x80:
-                point, following = byte, 0
-            elif byte < 0xC0:
-                point, following = point << 6 | (byte & 0x3F), following - 1
-            elif byte < 0xE0:
-                point, following = byte & 0x1F, 1
-            elif byte < 0xF0:
-                point, following = byte & 0x0F, 2
-            else:
-                point, following = byte & 0x07, 3
-            if following == 0:
-                if point >= 0x10000:  # a surrogate pair
-                    hashed = (hashed * 31 + 0xD800 + ((point - 0x10000) >> 10)) & 0xFFFFFFFF
-                    point = 0xDC00 + (point & 0x3FF)
-                hashed = (hashed * 31 + point) & 0xFFFFFFFF
-        hashes[text] = hashed - (1 << 32) if hashed >= 1 << 31 else hashed
+def _ascii_hashes(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
+    """java.string_hash of texts of one length, one row of ASCII codes each."""
+    # The sum of code times 31 ** (characters behind it), as Java counts: 32 bits wrap around.
+    weights = np.full(codes.shape[1], 31, np.uint32)
+    weights[:1] = 1
+    weights = np.multiply.accumulate(weights, dtype=np.uint32)[::-1]
+    hashes: npt.NDArray[np.int32] = (codes * weights).sum(axis=1, dtype=np.uint32).view(np.int32)
     return hashes
 
 

@@ -17,6 +17,7 @@ def test_the_order_is_stable_and_the_first_column_decides_first(rows):
     columns = [np.array(column, np.int64) for column in zip(*rows, strict=True)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ordering, "FEW_ROWS", 0)
+        patch.setattr(ordering, "LOADING_ROWS", 0)
         order = order_by(*columns)
     assert order.tolist() == sorted(range(len(rows)), key=lambda row: rows[row])
 
