@@ -3,7 +3,8 @@
     plan | bronze, extents | silver | gold | user topics' headers | publication
          ^ a killed run resumes here: its plan and its commits are in the tables
 
-A run that finds no new records starts no JVM: the session starts when the first stage has work.
+A run that finds no new records starts no JVM: the session starts when the first stage has work, and stages are
+imported when they have some.
 """
 
 import time
@@ -14,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from jobs import books, lake_settings, observing, publish
-from jobs.audit import stage as audit
-from jobs.decode import stage as decode
 from jobs.decode.topic_starts import lowest_offsets
 from jobs.errors import ClusterMismatchError, JobError
 from jobs.fetched import remove_fetched
@@ -34,7 +33,6 @@ from jobs.measure import stage as measure
 from jobs.options import RunOptions
 from jobs.progress import Progress
 from jobs.refusals import check_lake, check_sources
-from jobs.replay import stage as replay
 from jobs.spark import executors
 from jobs.summary import Summary
 from jobs.writing import Writer, writing
@@ -303,7 +301,9 @@ class Pipeline:
     def _decode(self) -> None:
         with self._timed("decode"):
             run = books.done(self._lake, "ingest")
-            counts = decode.run_decode(self._engine, self._lake, run, self._progress)
+            from jobs.decode.stage import run_decode
+
+            counts = run_decode(self._engine, self._lake, run, self._progress)
         self.summary.run_id = run
         self.summary.quarantined += counts.pop("problems", 0)
         self.summary.counts |= counts
@@ -312,7 +312,9 @@ class Pipeline:
         with self._timed("replay"):
             run = books.done(self._lake, "decode")
             limit = self._options.update_limit
-            counts = replay.run_replay(self._engine, self._lake, run, self._progress, update_limit=limit)
+            from jobs.replay.stage import run_replay
+
+            counts = run_replay(self._engine, self._lake, run, self._progress, update_limit=limit)
         self.summary.run_id = run
         self.summary.counts |= counts
 
@@ -332,7 +334,9 @@ class Pipeline:
         if books.done(self._lake, "audit") >= run:
             return
         with self._timed("audit"):
-            counts = audit.run_audit(self._engine, self._lake, run, self._progress)
+            from jobs.audit.stage import run_audit
+
+            counts = run_audit(self._engine, self._lake, run, self._progress)
         self.summary.run_id = run
         self.summary.counts |= counts
 
