@@ -70,8 +70,9 @@ class Parts:
 def parts_of(places: pa.Table, part_records: int, read: Callable[[pa.Table], Part]) -> Parts:
     """The parts of places (PLACED), by state partition and share partition, of about `part_records` records each.
 
-    A share partition with more records is a part of its own, so memory is bounded by the longest share partition.
+    A share partition with more records is a part of its own, so memory is bounded by the longest share partition. A
+    state partition with fewer is in one part, so its records are chosen as a whole.
     """
     ordered = places.sort_by(PART_ORDER)
-    counts = ordered.column("records").to_numpy()
-    return Parts(places=list(stretches(ordered, counts, part_records)) or [ordered], read=read)
+    counts, logs = (ordered.column(name).to_numpy() for name in ("records", "state_partition"))
+    return Parts(places=list(stretches(ordered, counts, part_records, logs)) or [ordered], read=read)

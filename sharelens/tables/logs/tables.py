@@ -53,7 +53,7 @@ from sharelens.tables.port import (
     schema_of,
 )
 from sharelens.tables.samples import NO_BATCHES
-from sharelens.tables.where import ALL_ROWS, Keys, Order, Where
+from sharelens.tables.where import ALL_KEYS, ALL_ROWS, Keys, Order, Where
 from state_model.columnar import schemas
 from state_model.columnar.keys import LOG_ORDER, SHARE_PARTITION_KEY, number_keys
 from state_model.columnar.replay import Replayed, open_ranges, replay_records
@@ -179,8 +179,7 @@ class LogTables:
 
     def _share_partitions(self) -> pa.Table:
         """Every share partition that a record names."""
-        parts = [schemas.ENCODED_RECORD.empty_table(), *self._each_record(ALL_ROWS, SHARE_PARTITION_KEY)]
-        return number_keys(*(number_keys(part)[1] for part in parts))[1]
+        return number_keys(PLACED.empty_table(), *self._each(StateLog.places, self.origin.logs))[1]
 
     def _places(self, keys: Keys) -> pa.Table:
         """Counted in one reading, which keeps the records of a small log: its histories follow."""
@@ -216,18 +215,13 @@ class LogTables:
         self, log: StateLog, places: pa.Table, columns: Sequence[str] = schemas.SHARE_RECORD.names
     ) -> pa.Table:
         of_log = with_value(places, "state_partition", log.number)
+        if log.is_read_through and of_log.num_rows == log.places().num_rows:
+            return self._kept_records(log, ALL_KEYS, lambda rows: rows.select(columns))
         only = Keys()
         if of_log.num_rows == 1:
             ((group, topic, number),) = (tuple(row[name] for name in SHARE_PARTITION_KEY) for row in of_log.to_pylist())
             only = Keys(groups=frozenset([group]), topics={topic: frozenset([number])})
         return self._kept_records(log, only, lambda rows: of_places(rows.select(columns), of_log))
-
-    def _each_record(self, where: Where, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Decoded, state log after state log."""
-        condition = where.expression()
-        for log in self._chosen(where.keys):
-            for records in log.read(where.keys):
-                yield filter_rows(records, condition).select(list(columns))
 
     def _records(self, where: Where, columns: Sequence[str], order: Order) -> Iterator[pa.Table]:
         """Decoded records: of places, as they are read, or in one table where they have an order."""
@@ -235,7 +229,8 @@ class LogTables:
         if places is not None:
             yield from self._each(lambda log: self._records_of(log, places, columns), self._logs_of(places))
         elif order == Order.ANY:
-            yield from self._each_record(where, columns)
+            rows = (records for log in self._chosen(where.keys) for records in log.read(where.keys))
+            yield from (filter_rows(records, where.expression()).select(list(columns)) for records in rows)
         else:
             yield self._whole_records(where)
 
