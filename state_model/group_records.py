@@ -1,8 +1,10 @@
-"""Records of `__consumer_offsets`: share and streams groups in full, all others classified (consumer-offsets-records).
+"""Records of `__consumer_offsets`: consumer, share and streams groups in full, classic groups and committed offsets
+classified (consumer-offsets-records).
 
 Values are plain trees with snake_case keys; `to_formatter_json` converts them to the JSON that Kafka's tools print.
 """
 
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -119,8 +121,8 @@ def encode_record(record: AnyGroupRecord) -> tuple[bytes, bytes | None]:
 def to_formatter_json(record: GroupRecord) -> dict[str, Json]:
     """`{key: {type, data}, value: {version, data} | None}` as Kafka's formatter prints it.
 
-    Names are camelCase; a tagged field at its default and unknown tags are not printed. For types without a value
-    schema the data of the value is None.
+    Names are camelCase, bytes are base64; a tagged field at its default and unknown tags are not printed. For types
+    without a value schema the data of the value is None.
     """
     record_type = RECORD_TYPES[record.record_type]
     key: dict[str, Json] = {"type": record_type.number, "data": _struct_json(record_type.key, record.key)}
@@ -151,6 +153,8 @@ def _tree(kind: Kind, value: Any) -> Value:
         if isinstance(kind.item, schema.Int):
             return tuple(value)
         return tuple([_tree(kind.item, item) for item in value])
+    if isinstance(kind, schema.CompactBytes) and value is not None:
+        return b64decode(value)
     if isinstance(value, dict):
         layout = kind.struct if isinstance(kind, NullableStruct) else kind
         assert isinstance(layout, Struct)
@@ -179,6 +183,8 @@ def _json(kind: Kind, value: Value) -> Json:
         layout = kind.struct if isinstance(kind, NullableStruct) else kind
         assert isinstance(layout, Struct)
         return _struct_json(layout, value)
+    if isinstance(value, bytes):
+        return b64encode(value).decode("ascii")
     assert not isinstance(value, UnknownTag)
     return value
 

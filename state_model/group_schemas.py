@@ -1,8 +1,11 @@
 """Schemas of the records of `__consumer_offsets` (consumer-offsets-records §2-4).
 
 All 22 shipped record types are named with their keys, so that every record can be counted under its group. Values are
-given for share groups (10 to 15) and streams groups (17, 19 to 23), which have version 0 only. Types 9 and 18 of
-KIP-932 and KIP-1071 were never shipped.
+given for consumer groups (3 to 8, 16), share groups (10 to 15) and streams groups (17, 19 to 23), which have version 0
+only. Types 9 and 18 of KIP-932 and KIP-1071 were never shipped.
+
+Where a message definition of Kafka has the default null without quotes, the class made of it has the empty array or
+struct as its default: absent stands for the empty value, and null is written explicitly.
 """
 
 from collections.abc import Mapping
@@ -20,6 +23,7 @@ from state_model.schema import (
     UINT16,
     UUID,
     CompactArray,
+    CompactBytes,
     Field,
     NullableStruct,
     Struct,
@@ -27,7 +31,7 @@ from state_model.schema import (
 
 
 class GroupKind(Enum):
-    """The kind of group (share, streams) that writes a record type."""
+    """The kind of group that writes a record type."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
@@ -75,6 +79,66 @@ ASSIGNMENT_METADATA = Struct(
     Field(name="assignment_timestamp", kind=INT64, tag=0, default=0),
 )
 
+TARGET_MEMBER = Struct(Field(name="topic_partitions", kind=TOPIC_PARTITIONS))
+
+CONSUMER_METADATA = Struct(
+    Field(name="epoch", kind=INT32),
+    Field(name="metadata_hash", kind=INT64, tag=0, default=0),
+)
+# Since 4.1 Kafka writes only tombstones of type 4.
+TOPIC_METADATA = Struct(
+    Field(name="topic_id", kind=UUID),
+    Field(name="topic_name", kind=STRING),
+    Field(name="num_partitions", kind=INT32),
+    Field(
+        name="partition_metadata",
+        kind=CompactArray(item=Struct(Field(name="partition", kind=INT32), Field(name="racks", kind=STRINGS))),
+    ),
+)
+CONSUMER_PARTITION_METADATA = Struct(Field(name="topics", kind=CompactArray(item=TOPIC_METADATA)))
+CLASSIC_PROTOCOL = Struct(Field(name="name", kind=STRING), Field(name="metadata", kind=CompactBytes()))
+# Members of the consumer protocol have null; an absent field is the empty struct.
+CLASSIC_MEMBER_METADATA = Field(
+    name="classic_member_metadata",
+    kind=NullableStruct(
+        Field(name="session_timeout_ms", kind=INT32),
+        Field(name="supported_protocols", kind=CompactArray(item=CLASSIC_PROTOCOL)),
+        is_tagged=True,
+    ),
+    tag=0,
+    default={"session_timeout_ms": 0, "supported_protocols": ()},
+)
+CONSUMER_MEMBER_METADATA = Struct(
+    Field(name="instance_id", kind=NULLABLE_STRING),
+    Field(name="rack_id", kind=NULLABLE_STRING),
+    Field(name="client_id", kind=STRING),
+    Field(name="client_host", kind=STRING),
+    Field(name="subscribed_topic_names", kind=STRINGS),
+    Field(name="subscribed_topic_regex", kind=NULLABLE_STRING),
+    Field(name="rebalance_timeout_ms", kind=INT32),
+    Field(name="server_assignor", kind=NULLABLE_STRING),
+    CLASSIC_MEMBER_METADATA,
+)
+TOPIC_PARTITIONS_WITH_EPOCHS = CompactArray(
+    item=Struct(
+        Field(name="topic_id", kind=UUID),
+        Field(name="partitions", kind=INT32S),
+        Field(name="assignment_epochs", kind=CompactArray(item=INT32, nullable=True), tag=0, default=()),
+    )
+)
+CONSUMER_CURRENT_MEMBER = Struct(
+    Field(name="member_epoch", kind=INT32),
+    Field(name="previous_member_epoch", kind=INT32),
+    Field(name="state", kind=INT8),
+    Field(name="assigned_partitions", kind=TOPIC_PARTITIONS_WITH_EPOCHS),
+    Field(name="partitions_pending_revocation", kind=TOPIC_PARTITIONS_WITH_EPOCHS),
+)
+CONSUMER_REGULAR_EXPRESSION = Struct(
+    Field(name="topics", kind=STRINGS),
+    Field(name="version", kind=INT64),
+    Field(name="timestamp", kind=INT64),
+)
+
 SHARE_MEMBER_METADATA = Struct(
     Field(name="rack_id", kind=NULLABLE_STRING),
     Field(name="client_id", kind=STRING),
@@ -82,7 +146,6 @@ SHARE_MEMBER_METADATA = Struct(
     Field(name="subscribed_topic_names", kind=STRINGS),
 )
 SHARE_METADATA = Struct(Field(name="epoch", kind=INT32), Field(name="metadata_hash", kind=INT64))
-SHARE_TARGET_MEMBER = Struct(Field(name="topic_partitions", kind=TOPIC_PARTITIONS))
 SHARE_CURRENT_MEMBER = Struct(
     Field(name="member_epoch", kind=INT32),
     Field(name="previous_member_epoch", kind=INT32),
@@ -181,19 +244,19 @@ _TYPES: tuple[tuple[int, str, GroupKind, Struct, Struct | None], ...] = (
     (0, "LegacyOffsetCommit", _CLASSIC, OFFSET_KEY, None),
     (1, "OffsetCommit", _CLASSIC, OFFSET_KEY, None),
     (2, "GroupMetadata", _CLASSIC, CLASSIC_GROUP_KEY, None),
-    (3, "ConsumerGroupMetadata", _CONSUMER, GROUP_KEY, None),
-    (4, "ConsumerGroupPartitionMetadata", _CONSUMER, GROUP_KEY, None),
-    (5, "ConsumerGroupMemberMetadata", _CONSUMER, MEMBER_KEY, None),
-    (6, "ConsumerGroupTargetAssignmentMetadata", _CONSUMER, GROUP_KEY, None),
-    (7, "ConsumerGroupTargetAssignmentMember", _CONSUMER, MEMBER_KEY, None),
-    (8, "ConsumerGroupCurrentMemberAssignment", _CONSUMER, MEMBER_KEY, None),
+    (3, "ConsumerGroupMetadata", _CONSUMER, GROUP_KEY, CONSUMER_METADATA),
+    (4, "ConsumerGroupPartitionMetadata", _CONSUMER, GROUP_KEY, CONSUMER_PARTITION_METADATA),
+    (5, "ConsumerGroupMemberMetadata", _CONSUMER, MEMBER_KEY, CONSUMER_MEMBER_METADATA),
+    (6, "ConsumerGroupTargetAssignmentMetadata", _CONSUMER, GROUP_KEY, ASSIGNMENT_METADATA),
+    (7, "ConsumerGroupTargetAssignmentMember", _CONSUMER, MEMBER_KEY, TARGET_MEMBER),
+    (8, "ConsumerGroupCurrentMemberAssignment", _CONSUMER, MEMBER_KEY, CONSUMER_CURRENT_MEMBER),
     (10, "ShareGroupMemberMetadata", _SHARE, MEMBER_KEY, SHARE_MEMBER_METADATA),
     (11, "ShareGroupMetadata", _SHARE, GROUP_KEY, SHARE_METADATA),
     (12, "ShareGroupTargetAssignmentMetadata", _SHARE, GROUP_KEY, ASSIGNMENT_METADATA),
-    (13, "ShareGroupTargetAssignmentMember", _SHARE, MEMBER_KEY, SHARE_TARGET_MEMBER),
+    (13, "ShareGroupTargetAssignmentMember", _SHARE, MEMBER_KEY, TARGET_MEMBER),
     (14, "ShareGroupCurrentMemberAssignment", _SHARE, MEMBER_KEY, SHARE_CURRENT_MEMBER),
     (15, "ShareGroupStatePartitionMetadata", _SHARE, GROUP_KEY, SHARE_STATE_PARTITION_METADATA),
-    (16, "ConsumerGroupRegularExpression", _CONSUMER, REGEX_KEY, None),
+    (16, "ConsumerGroupRegularExpression", _CONSUMER, REGEX_KEY, CONSUMER_REGULAR_EXPRESSION),
     (17, "StreamsGroupMetadata", _STREAMS, GROUP_KEY, STREAMS_METADATA),
     (19, "StreamsGroupMemberMetadata", _STREAMS, MEMBER_KEY, STREAMS_MEMBER_METADATA),
     (20, "StreamsGroupTargetAssignmentMetadata", _STREAMS, GROUP_KEY, ASSIGNMENT_METADATA),
@@ -207,5 +270,9 @@ RECORD_TYPES: Mapping[int, GroupRecordType] = {
     )
     for number, name, kind, key, value in _TYPES
 }
+SHARE_AND_STREAMS_TYPES = tuple(
+    number for number, record_type in RECORD_TYPES.items() if record_type.group_kind in (_SHARE, _STREAMS)
+)
+"""The types whose records are rows of tables; tables have no records of classic and consumer groups."""
 PREVIEW_TYPES = (9, 18)
 """Record types that proposals named and no release has."""

@@ -1,7 +1,8 @@
 """Message schemas as data; the reader and the writer of a message both come from its one table.
 
 A kind reads and writes a field: `read(buffer, offset) -> (value, next_offset)` and `write(value) -> bytes`.
-Values are plain: int, str (uuids as 22 characters), None, tuples for arrays, dicts with snake_case keys for structs.
+Values are plain: int, str (uuids as 22 characters), bytes, None, tuples for arrays, dicts with snake_case keys for
+structs.
 Encodings are those of Kafka's generated messages (share-group-state-log §3, consumer-offsets-records §1). Every length
 is checked against the remaining bytes before they are read or memory is allocated, so a false count costs no memory.
 
@@ -23,7 +24,7 @@ from state_model.codec.writers import Writer
 from state_model.errors import EncodeError, InvalidUuidError
 from state_model.uuids import UUID_BYTES, uuid_bytes, uuid_text
 
-Value: TypeAlias = Union[int, str, UnknownTag, tuple["Value", ...], Mapping[str, "Value"], None]  # noqa: UP007 - forward references
+Value: TypeAlias = Union[int, str, bytes, UnknownTag, tuple["Value", ...], Mapping[str, "Value"], None]  # noqa: UP007 - forward references
 Tree: TypeAlias = Mapping[str, Value]
 
 _INT16_LENGTH = struct.Struct(">h")
@@ -190,8 +191,8 @@ def _writer(kind: Kind) -> Writer:
 class Field:
     """One field of a struct. A field with a `tag` is optional: absent means `default`, and the default is not written.
 
-    The default of a nullable array may be the empty one: then absent is empty, and null is written explicitly (streams
-    records 17 and 22, consumer-offsets-records §4).
+    The default of a nullable array or struct may be the empty one: then absent is empty, and null is written explicitly
+    (group records 5, 8, 17 and 22, consumer-offsets-records §4). All values that lack the field share the default.
 
     Attributes:
         absent: the bytes that stand for the field where a mapping lacks it (or, with a tag, has None or these bytes'
@@ -300,18 +301,29 @@ class IntegerRun:
 
 
 class Nullable(Encoding):
-    """int8 marker (negative = null, otherwise present), then a struct."""
+    """int8 marker (negative = null, otherwise present), then a struct.
 
-    def __init__(self, layout: Struct) -> None:
+    In a tagged field the marker is an unsigned varint: 0 = null, otherwise present.
+    """
+
+    def __init__(self, layout: Struct, *, is_tagged: bool = False) -> None:
         self.struct = layout
-        super().__init__(1, readers.nullable_struct(layout.reader), writers.nullable_struct(layout.writer))
+        self.is_tagged = is_tagged
+        if is_tagged:
+            reader, writer = (
+                readers.tagged_nullable_struct(layout.reader),
+                writers.tagged_nullable_struct(layout.writer),
+            )
+        else:
+            reader, writer = readers.nullable_struct(layout.reader), writers.nullable_struct(layout.writer)
+        super().__init__(1, reader, writer)
 
 
 class NullableStruct(Nullable):
     """A nullable struct of its own fields."""
 
-    def __init__(self, *fields: Field) -> None:
-        super().__init__(Struct(*fields))
+    def __init__(self, *fields: Field, is_tagged: bool = False) -> None:
+        super().__init__(Struct(*fields), is_tagged=is_tagged)
 
 
 STRING = CompactString()

@@ -21,11 +21,10 @@ from state_model import group_records
 from state_model.columnar.json_values import print_values
 from state_model.errors import DecodeError
 from state_model.group_records import GroupRecord
-from state_model.group_schemas import PREVIEW_TYPES, RECORD_TYPES
+from state_model.group_schemas import PREVIEW_TYPES, RECORD_TYPES, SHARE_AND_STREAMS_TYPES
 
-DECODED_TYPES = tuple(number for number, kind in RECORD_TYPES.items() if kind.values)
 STATE_PARTITION_METADATA: Final = 15
-"""Record type ShareGroupStatePartitionMetadata: the only group record that has topic names beside topic ids."""
+"""Record type ShareGroupStatePartitionMetadata: the only one of SHARE_AND_STREAMS_TYPES with topic names and ids."""
 FEW: Final = 1 << 10
 """Records that the reference decoder decodes in less time than it takes to load the kernel."""
 UNKNOWN_TOPIC: Final = "<UNKNOWN>"
@@ -54,7 +53,7 @@ def decode_groups(rows: pa.Table) -> DecodedGroups:
     counts = {
         _type_name(int(kind)): int(number) for kind, number in zip(*np.unique(kinds, return_counts=True), strict=True)
     }
-    is_decoded = np.isin(kinds, DECODED_TYPES)
+    is_decoded = np.isin(kinds, SHARE_AND_STREAMS_TYPES)
     decodable_rows = _chosen(data, is_decoded)
     printed_records, is_whole = _printed(decodable_rows, kinds[is_decoded])
     places = np.flatnonzero(~is_whole)
@@ -128,7 +127,7 @@ def _printed(rows: pa.Table, kinds: npt.NDArray[np.int32]) -> tuple[pa.Table, np
 
 
 def _names_of_key(key: bytes) -> tuple[str | None, str | None, str | None]:
-    """Record name, group id and member id of a key of DECODED_TYPES; no name: the key is cut short."""
+    """Record name, group id and member id of a key of SHARE_AND_STREAMS_TYPES; no name: the key is cut short."""
     try:
         record = group_records.decode_record(key, None)
     except DecodeError:
@@ -149,7 +148,7 @@ class _Decoded:
 
 
 def _decode_each(rows: pa.Table) -> _Decoded:
-    """Rows of DECODED_TYPES by the reference decoder."""
+    """Rows of SHARE_AND_STREAMS_TYPES by the reference decoder."""
     result = _Decoded()
     for place, row in enumerate(rows.to_pylist()):
         try:

@@ -99,8 +99,10 @@ def _field(validity: Validity, name: str) -> str | None:
     """A field of a registration as text; of an end point NAME://HOST:PORT."""
     value = validity.content[name]
     if isinstance(value, tuple):
-        points = (point for point in value if isinstance(point, Mapping))
-        return ",".join(sorted(f"{point['name']}://{point['host']}:{point['port']}" for point in points))
+        points = (
+            [str(point[field]) for field in ("name", "host", "port")] for point in value if isinstance(point, Mapping)
+        )
+        return ",".join(sorted(f"{listener}://{host}:{port}" for listener, host, port in points))
     if isinstance(value, bool):
         return "true" if value else "false"
     return None if value is None else str(value)

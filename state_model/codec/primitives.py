@@ -7,6 +7,7 @@ from state_model.errors import BufferUnderflowError, EncodeError, InvalidLengthE
 
 UNKNOWN_TAGS = "unknown_tags"
 """Key under which a struct's dict holds the tagged fields that the schema does not name; absent when there are none."""
+MAX_INT32 = (1 << 31) - 1
 MAX_UINT32 = (1 << 32) - 1
 MAX_STRING_BYTES = (1 << 15) - 1
 MIN_TAG_BYTES = 2

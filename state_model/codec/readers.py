@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from state_model.codec.primitives import (
+    MAX_INT32,
     MIN_TAG_BYTES,
     UNKNOWN_TAGS,
     UnknownTag,
@@ -208,6 +209,20 @@ def nullable_struct(inner: Reader) -> Reader:
 
     def read(buffer: bytes, offset: int, budget: Budget) -> tuple[Any, int]:
         return (None, offset + 1) if buffer[offset] >= 0x80 else inner_at_once(buffer, offset + 1, budget)
+
+    return Reader(read)
+
+
+def tagged_nullable_struct(inner: Reader) -> Reader:
+    """Unsigned varint (0 = null, otherwise present), then the struct: the form of a nullable struct in a tagged field.
+
+    Kafka compares the varint as an int32, so the upper half of its range is null, too.
+    """
+    inner_at_once = inner.at_once
+
+    def read(buffer: bytes, offset: int, budget: Budget) -> tuple[Any, int]:
+        marker, start = read_uvarint(buffer, offset)
+        return inner_at_once(buffer, start, budget) if 0 < marker <= MAX_INT32 else (None, start)
 
     return Reader(read)
 

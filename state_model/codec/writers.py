@@ -202,11 +202,20 @@ def _elements(layout: struct.Struct | None, *, nullable: bool) -> Callable[[Any,
 
 def nullable_struct(inner: Writer) -> Writer:
     """A struct that may be null has -1 or 1 before it (KIP-893)."""
+    return _marked_struct(inner, null=b"\xff")
+
+
+def tagged_nullable_struct(inner: Writer) -> Writer:
+    """A struct that may be null has 0 or 1 before it in a tagged field."""
+    return _marked_struct(inner, null=b"\x00")
+
+
+def _marked_struct(inner: Writer, *, null: bytes) -> Writer:
     inner_at_once = inner.at_once
 
     def write(value: Any, out: Output) -> None:
         if value is None:
-            out.buffer += b"\xff"
+            out.buffer += null
         else:
             out.buffer += b"\x01"
             inner_at_once(value, out)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from state_model.columnar import buffers
 from state_model.columnar import json_kernels as kernels
 from state_model.group_records import camel_case
-from state_model.group_schemas import RECORD_TYPES
+from state_model.group_schemas import RECORD_TYPES, SHARE_AND_STREAMS_TYPES
 from state_model.schema import CompactArray, CompactString, Int, Kind, NullableStruct, Struct, Uuid
 
 OUTPUT_BYTES: Final = 64 << 20
@@ -52,10 +52,10 @@ def print_values(kinds: npt.NDArray[np.int64], values: pa.Array) -> tuple[pa.Chu
 def _program() -> kernels.Program:
     compiler = _Compiler()
     first_steps = np.full(max(RECORD_TYPES) + 1, -1, np.int64)
-    for number, record_type in RECORD_TYPES.items():
-        if 0 in record_type.values and number not in WITHOUT_PROGRAM:
+    for number in SHARE_AND_STREAMS_TYPES:
+        if number not in WITHOUT_PROGRAM:
             first_steps[number] = len(compiler.steps)
-            compiler.struct(record_type.values[0])
+            compiler.struct(RECORD_TYPES[number].values[0])
             compiler.add(kernels.DONE)
     return kernels.Program(
         steps=np.array(compiler.steps, np.int64),
@@ -125,7 +125,7 @@ class _Compiler:
                 self.kind(kind.item)
                 self.add(kernels.ITEM_END)
                 self.steps[array][1] = len(self.steps)
-            case NullableStruct():
+            case NullableStruct(is_tagged=False):
                 marker = self.add(kernels.MARKER)
                 self.struct(kind.struct)
                 self.steps[marker][1] = len(self.steps)

@@ -102,7 +102,7 @@ def decode(key: bytes | None, value: bytes | None) -> DraftRecord | None:
         raise MissingValueError(f"{control_type.name} has no value")
     version, at = schema.INT16.read(value, 0)
     if version != VERSION:
-        raise DecodeError(f"{control_type.name} has version {version}; only {VERSION} is known")
+        raise DecodeError(f"{control_type.name} has version {version!r}; only {VERSION} is known")
     is_checkpoint = control_type is ControlType.SHARE_CHECKPOINT
     tree: Any
     tree, end = (CHECKPOINT_VALUE if is_checkpoint else DELTA_VALUE).read(value, at)

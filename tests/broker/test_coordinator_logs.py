@@ -15,6 +15,7 @@ from state_model.coordinator import WriteRequest
 from state_model.share_records import UNKNOWN_COUNT, SharePartitionKey, StateBatch, Tombstone
 from tests.broker.kafka_tools import DUMP_LOG_SEGMENTS, kafka_tool
 from tests.broker_parts.broker_memory import ManualTimers
+from tests.consumer_group_vectors import CONSUMER_RECORDS
 
 pytestmark = pytest.mark.components
 
@@ -33,7 +34,7 @@ class StoppableTimers(ManualTimers):
 
 @pytest.fixture(params=["0", "1", "2", "3", "4"], ids=["none", "gzip", "snappy", "lz4", "zstd"])
 def log_dir(request, tmp_path):
-    """A directory with the whole life of two groups, in each codec."""
+    """A directory with the whole life of two share groups and records of a consumer group, in each codec."""
     timers = StoppableTimers()
     codecs = {
         f"{prefix}.compression.codec": request.param for prefix in ("share.coordinator.state.topic", "offsets.topic")
@@ -48,6 +49,8 @@ def log_dir(request, tmp_path):
     timers.advance(300_000)
     broker.share_offsets.delete_group("größe")
     broker.catalog.delete("orders")
+    # The broker has no consumer groups; these are records that Kafka wrote.
+    broker.group_log.append("g1", CONSUMER_RECORDS)
     asyncio.run(broker.stop())
     return tmp_path / "log"
 

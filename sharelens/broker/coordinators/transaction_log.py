@@ -158,7 +158,7 @@ def decode_value(transactional_id: str, value: bytes) -> Transaction:
     try:
         status = TransactionStatus(cast(int, tree["transaction_status"]))
     except ValueError:
-        raise DecodeError(f"{tree['transaction_status']} is no status of a transaction") from None
+        raise DecodeError(f"{tree['transaction_status']!r} is no status of a transaction") from None
     topics = cast("tuple[Tree, ...]", tree["transaction_partitions"] or ())
     return Transaction(
         transactional_id=transactional_id,

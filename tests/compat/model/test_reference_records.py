@@ -7,6 +7,7 @@ import json
 import pytest
 
 from state_model import group_records, share_records
+from state_model.group_schemas import RECORD_TYPES, GroupKind
 from state_model.share_records import ShareRecord, Tombstone
 from state_model.streams import records as streams_records
 from tests.datasets import KINDS, STREAMS_SETS, dataset, kinds_first, raw_records, scenarios
@@ -73,7 +74,8 @@ def test_group_records_are_what_kafkas_classes_print(name):
         record = group_records.decode_record(key, value)
         ours = group_records.to_formatter_json(record)
         expected = {part: printed[place][part] for part in ("key", "value")}
-        if record.value is None and not record.is_tombstone:  # a type of other groups: version and key only
+        if record.value is None and not record.is_tombstone:  # classic groups and committed offsets: version and key
+            assert RECORD_TYPES[record.record_type].group_kind is GroupKind.CLASSIC
             ours["value"]["data"] = expected["value"]["data"]
         else:
             decoded += 1

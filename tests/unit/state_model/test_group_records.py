@@ -6,7 +6,14 @@ from hypothesis import strategies as st
 
 from state_model import group_records
 from state_model.codec.primitives import UnknownTag
-from state_model.errors import BufferUnderflowError, DecodeError, InvalidKeyError, InvalidTextError
+from state_model.errors import (
+    BufferUnderflowError,
+    DecodeError,
+    InvalidKeyError,
+    InvalidLengthError,
+    InvalidTextError,
+    MalformedVarintError,
+)
 from state_model.group_records import (
     GroupRecord,
     camel_case,
@@ -15,17 +22,15 @@ from state_model.group_records import (
     from_formatter_json,
     to_formatter_json,
 )
-from state_model.group_schemas import RECORD_TYPES, GroupKind
+from state_model.group_schemas import RECORD_TYPES, SHARE_AND_STREAMS_TYPES, GroupKind
 from state_model.share_records import UnknownTypeRecord
-
-TOPIC = "AAECAwQFBgcICQoLDA0ODw"
-ID = "000102030405060708090a0b0c0d0e0f"
-GROUP, MEMBER = "0002 6731", "0002 6731 0002 6d31"
-FIRST_MS = 0x18BCFE56800
+from tests.consumer_group_vectors import CONSUMER_VECTORS, GROUP, HEAD_OF_MEMBER, ID, KEYS, MEMBER, TIME_MS, TOPIC, raw
+from tests.record_trees import trees
 
 # Type, rest of the key, value in bytes, value in Kafka's JSON. The bytes are those of the 4.3.1 serde
 # (consumer-offsets-records §3 and §4); 20, 21 and 23 are put together from their schemas.
 VECTORS = [
+    *CONSUMER_VECTORS,
     (
         10,
         MEMBER,
@@ -37,7 +42,7 @@ VECTORS = [
         12,
         GROUP,
         "0000 00000004 01 00 08 0000018bcfe56800",
-        {"assignmentEpoch": 4, "assignmentTimestamp": FIRST_MS},
+        {"assignmentEpoch": 4, "assignmentTimestamp": TIME_MS},
     ),
     (12, GROUP, "0000 00000004 00", {"assignmentEpoch": 4}),
     (
@@ -159,15 +164,11 @@ VECTORS = [
 IDS = [f"{number}-{place}" for place, (number, *_) in enumerate(VECTORS)]
 
 
-def raw(number, rest_of_key, value):
-    return number.to_bytes(2, "big") + bytes.fromhex(rest_of_key), bytes.fromhex(value)
-
-
 @pytest.mark.parametrize(("number", "rest_of_key", "value", "data"), VECTORS, ids=IDS)
 def test_the_bytes_of_the_real_serde_are_read_and_written(number, rest_of_key, value, data):
     record = decode_record(*raw(number, rest_of_key, value))
     assert encode_record(record) == raw(number, rest_of_key, value)
-    key = {"groupId": "g1", "memberId": "m1"} if rest_of_key == MEMBER else {"groupId": "g1"}
+    key = KEYS[rest_of_key]
     assert to_formatter_json(record) == {
         "key": {"type": number, "data": key},
         "value": {"version": 0, "data": data},
@@ -192,6 +193,80 @@ def test_absent_configs_are_empty_and_null_ones_are_null():
     absent, _, explicit = (decode_record(*raw(*vector[:3])).value for vector in VECTORS if vector[0] == 17)
     assert absent["last_assignment_configs"] == ()
     assert explicit["last_assignment_configs"] is None
+
+
+def test_an_absent_classic_member_is_the_empty_one_and_null_is_null():
+    explicit, _, absent, _ = (decode_record(*raw(*vector[:3])).value for vector in VECTORS if vector[0] == 5)
+    assert absent["classic_member_metadata"] == {"session_timeout_ms": 0, "supported_protocols": ()}
+    assert explicit["classic_member_metadata"] is None
+
+
+@pytest.mark.parametrize(
+    ("tagged", "rewritten", "printed"),
+    [
+        ("01 00 07 01 00000000 01 00", "00", {}),
+        ("01 00 07 02 00000001 01 00", "01 00 07 01 00000001 01 00", {"sessionTimeoutMs": 1, "supportedProtocols": []}),
+        ("01 00 05 8080808008", "01 00 01 00", None),
+        (
+            "01 00 0a 01 00000000 01 01 05 01 aa",
+            "01 00 0a 01 00000000 01 01 05 01 aa",
+            {"sessionTimeoutMs": 0, "supportedProtocols": []},
+        ),
+    ],
+    ids=["the default is written", "another marker", "a negative marker", "an unknown tag"],
+)
+def test_odd_forms_of_a_classic_member_are_read_and_rewritten_as_kafkas_serde_does(tagged, rewritten, printed):
+    """GroupCoordinatorRecordSerde of 4.3.1 read these bytes and wrote them again."""
+    record = decode_record(*raw(5, MEMBER, HEAD_OF_MEMBER + tagged))
+    assert encode_record(record) == raw(5, MEMBER, HEAD_OF_MEMBER + rewritten)
+    data = to_formatter_json(record)["value"]["data"]
+    assert data.get("classicMemberMetadata", {}) == printed
+
+
+@pytest.mark.parametrize(
+    ("number", "value", "error"),
+    [
+        (3, "0000 00000004 01 00 07 11223344556677", InvalidLengthError),
+        (3, "0000 00000004 01 00 ffffffff0f 1122334455667788", BufferUnderflowError),
+        (4, "0000 00 00", InvalidLengthError),
+        (4, "0000 ffffffff0f 00", BufferUnderflowError),
+        (4, f"0000 02 {ID} 0274 00000002 ffffffff0f 00000000 01 00 00 00", BufferUnderflowError),
+        (5, "0000 00 00 00 0268 01 00 ffffffff 00 00", InvalidLengthError),
+        (5, "0000 ffffffff0f 00 0263 0268 01 00 ffffffff 00 00", InvalidLengthError),
+        (5, "0000 00 00 0263 0268 00 00 ffffffff 00 00", InvalidLengthError),
+        (5, f"{HEAD_OF_MEMBER} 01 00 07 01 00000001 00 00", InvalidLengthError),
+        (5, f"{HEAD_OF_MEMBER} 01 00 0b 01 00000001 02 0261 00 00 00", InvalidLengthError),
+        (5, f"{HEAD_OF_MEMBER} 01 00 0f 01 00000001 02 0261 ffffffff0f 00 00", InvalidLengthError),
+        (5, f"{HEAD_OF_MEMBER} 01 00 0b 01 00000001 ffffffff0f 00", InvalidLengthError),
+        (5, f"{HEAD_OF_MEMBER} 01 00 02 00 00", InvalidLengthError),
+        (5, f"{HEAD_OF_MEMBER} 01 00 06 ffffffffff 01", MalformedVarintError),
+        (6, "0000 00000004 01 00 09 0000018bcfe56800 00", InvalidLengthError),
+        (7, f"0000 02 {ID} ffffffff0f 00000000 00 00", BufferUnderflowError),
+        (8, "0000 00000004 00000003 00 00 01 00", InvalidLengthError),
+        (8, f"0000 00000004 00000003 00 02 {ID} 01 01 00 05 ffffffff0f 01 00", InvalidLengthError),
+        (16, "0000 ffffffff0f 0000000000000000 0000000000000000 00", BufferUnderflowError),
+        (16, "0000 01 0000000000000000 0000000000000000 ffffffff0f", BufferUnderflowError),
+    ],
+)
+def test_nulls_and_lengths_that_a_value_of_a_consumer_group_lacks_room_for_are_refused(number, value, error):
+    rest_of_key = next(vector[1] for vector in CONSUMER_VECTORS if vector[0] == number)
+    with pytest.raises(error):
+        decode_record(*raw(number, rest_of_key, value))
+
+
+@given(st.sampled_from([number for number, kind in RECORD_TYPES.items() if kind.values]), st.data())
+def test_values_are_read_back_from_their_bytes_and_from_their_json(number, data):
+    record_type = RECORD_TYPES[number]
+    tree = data.draw(trees(record_type.values[0]))
+    key = {field.name: "k" for field in record_type.key.fields}
+    written = encode_record(GroupRecord(record_type=number, name=record_type.name, key=key, version=0, value=tree))
+    record = decode_record(*written)
+    assert decode_record(*encode_record(record)) == record
+    printed = to_formatter_json(record)["value"]["data"]
+    without_unknown_tags = from_formatter_json(number, 0, printed)
+    again = dataclasses.replace(record, value=without_unknown_tags)
+    assert to_formatter_json(again)["value"]["data"] == printed
+    assert decode_record(*encode_record(again)).value == without_unknown_tags
 
 
 def test_unknown_tags_are_kept_and_written_back_and_not_printed():
@@ -227,12 +302,12 @@ def test_every_type_has_tombstones_under_its_group(number):
 
 
 def test_types_of_other_groups_are_classified_and_their_values_kept():
-    key, value = b"\0\3" + bytes.fromhex(GROUP), b"\0\0\0\0\0\5\0"
+    key, value = b"\0\2" + bytes.fromhex(GROUP), b"\0\3\0\0\0\5\0"
     record = decode_record(key, value)
-    assert (record.name, record.version, record.value) == ("ConsumerGroupMetadata", 0, None)
+    assert (record.name, record.version, record.value) == ("GroupMetadata", 3, None)
     assert record.undecoded == value[2:]
     assert encode_record(record) == (key, value)
-    assert to_formatter_json(record)["value"] == {"version": 0, "data": None}
+    assert to_formatter_json(record)["value"] == {"version": 3, "data": None}
 
 
 def test_unknown_versions_are_kept_as_they_are():
@@ -254,16 +329,16 @@ def test_types_that_were_never_shipped_are_kept_as_they_are(number):
 def test_the_classification_is_that_of_the_shipped_broker():
     assert sorted(RECORD_TYPES) == [*range(9), *range(10, 18), *range(19, 24)]
     decoded = {number for number, record_type in RECORD_TYPES.items() if record_type.values}
-    assert decoded == {10, 11, 12, 13, 14, 15, 17, 19, 20, 21, 22, 23}
-    assert {record_type.group_kind for record_type in RECORD_TYPES.values() if record_type.values} == {
-        GroupKind.SHARE,
-        GroupKind.STREAMS,
-    }
-    assert all(
-        record_type.name.startswith("ShareGroup")
-        for record_type in RECORD_TYPES.values()
-        if record_type.group_kind is GroupKind.SHARE
-    )
+    assert decoded == {*range(3, 9), *range(10, 18), *range(19, 24)}
+    assert SHARE_AND_STREAMS_TYPES == (10, 11, 12, 13, 14, 15, 17, 19, 20, 21, 22, 23)
+    for kind, prefix in (
+        (GroupKind.CONSUMER, "ConsumerGroup"),
+        (GroupKind.SHARE, "ShareGroup"),
+        (GroupKind.STREAMS, "StreamsGroup"),
+    ):
+        record_types = [record_type for record_type in RECORD_TYPES.values() if record_type.name.startswith(prefix)]
+        assert all(record_type.group_kind is kind and record_type.values for record_type in record_types)
+        assert len(record_types) == sum(record_type.group_kind is kind for record_type in RECORD_TYPES.values())
 
 
 @pytest.mark.parametrize(

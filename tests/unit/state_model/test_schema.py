@@ -23,8 +23,15 @@ ALL_KINDS = Struct(
     Field(name="id", kind=schema.UUID),
     Field(name="pairs", kind=CompactArray(item=PAIR)),
     Field(name="maybe", kind=NullableStruct(Field(name="inner", kind=schema.INT32))),
+    Field(name="raw", kind=schema.CompactBytes()),
     Field(name="count", kind=schema.INT32, tag=0, default=-1),
     Field(name="options", kind=CompactArray(item=schema.INT32, nullable=True), tag=3, default=()),
+    Field(
+        name="tagged_maybe",
+        kind=NullableStruct(Field(name="inner", kind=schema.INT8), is_tagged=True),
+        tag=5,
+        default={"inner": 0},
+    ),
 )
 SURROGATE_FREE = st.text(st.characters(codec="utf-8"), max_size=12)
 UUIDS = st.binary(min_size=16, max_size=16).map(schema.uuid_text)
@@ -40,8 +47,10 @@ TREES = st.fixed_dictionaries(
             st.fixed_dictionaries({"left": st.integers(-(1 << 15), (1 << 15) - 1), "right": SURROGATE_FREE}), max_size=4
         ).map(tuple),
         "maybe": st.none() | st.fixed_dictionaries({"inner": st.integers(-(1 << 31), (1 << 31) - 1)}),
+        "raw": st.binary(max_size=5),
         "count": st.integers(-(1 << 31), (1 << 31) - 1),
         "options": st.none() | st.lists(st.integers(0, 9), max_size=3).map(tuple),
+        "tagged_maybe": st.none() | st.fixed_dictionaries({"inner": st.integers(-1, 1)}),
     },
     optional={
         "unknown_tags": st.lists(
@@ -117,6 +126,35 @@ def test_malformed_fields_are_refused(kind, raw, error):
 @pytest.mark.parametrize("marker", ["80", "ff", "fe"])
 def test_every_negative_marker_is_a_null_struct(marker):
     assert NullableStruct(Field(name="inner", kind=schema.INT32)).read(bytes.fromhex(marker), 0) == (None, 1)
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        ("00", None),
+        ("8000", None),
+        ("8080808008", None),
+        ("ffffffff0f", None),
+        ("010700", {"inner": 7}),
+        ("020700", {"inner": 7}),
+        ("81000700", {"inner": 7}),
+        ("ffffffff070700", {"inner": 7}),
+    ],
+)
+def test_the_marker_of_a_tagged_struct_is_a_varint_that_is_null_unless_it_is_positive_as_an_int32(raw, value):
+    kind = NullableStruct(Field(name="inner", kind=schema.INT8), is_tagged=True)
+    assert kind.read(bytes.fromhex(raw), 0) == (value, len(raw) // 2)
+
+
+@pytest.mark.parametrize(
+    ("value", "raw"),
+    [({"inner": 0}, "00"), (None, "01050100"), ({"inner": 7}, "010503010700")],
+    ids=["the default is not written", "null is written", "another struct is written"],
+)
+def test_absent_is_the_default_struct_and_null_is_explicit(value, raw):
+    layout = Struct(ALL_KINDS.tagged[5])
+    assert layout.write({"tagged_maybe": value}).hex() == raw
+    assert layout.read(bytes.fromhex(raw), 0)[0] == {"tagged_maybe": value}
 
 
 @pytest.mark.parametrize(

@@ -9,48 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state_model import schema
-from state_model.codec import primitives
-from state_model.codec.primitives import UnknownTag
 from state_model.columnar.json_values import WITHOUT_PROGRAM, print_values
 from state_model.group_records import GroupRecord, decode_record, encode_record, to_formatter_json
-from state_model.group_schemas import RECORD_TYPES
-from state_model.schema import CompactArray, CompactString, Int, Kind, NullableStruct, Struct, Uuid
-from state_model.uuids import uuid_text
+from state_model.group_schemas import RECORD_TYPES, SHARE_AND_STREAMS_TYPES
+from tests.consumer_group_vectors import CONSUMER_VECTORS
+from tests.record_trees import trees
 
-NUMBERS = sorted(number for number, kind in RECORD_TYPES.items() if kind.values and number not in WITHOUT_PROGRAM)
-BITS = {"b": 8, "h": 16, "i": 32, "q": 64}
-UNKNOWN_TAGS = st.lists(st.builds(UnknownTag, tag=st.integers(20, 25), data=st.binary(max_size=3)), max_size=1)
-
-
-def values_of(kind: Kind) -> st.SearchStrategy[schema.Value]:
-    """Values of a field, often its limits."""
-    match kind:
-        case Int(code="H"):
-            return st.integers(0, 65535)
-        case Int():
-            return st.integers(-(1 << BITS[kind.code] - 1), (1 << BITS[kind.code] - 1) - 1)
-        case CompactString():
-            texts = st.text("ab0-", max_size=4) | st.text(max_size=2)
-            return st.none() | texts if kind.nullable else texts
-        case Uuid():
-            return st.binary(min_size=16, max_size=16).map(uuid_text)
-        case CompactArray():
-            items = st.lists(values_of(kind.item), max_size=3).map(tuple)
-            return st.none() | items if kind.nullable else items
-        case NullableStruct():
-            return st.none() | values_of(kind.struct)
-        case Struct():
-            return trees(kind)
-    raise AssertionError(kind)
-
-
-def trees(layout: Struct) -> st.SearchStrategy[schema.Value]:
-    fields = {
-        field.name: values_of(field.kind) if field.tag is None else st.just(field.default) | values_of(field.kind)
-        for field in layout.fields
-    }
-    unknown = {primitives.UNKNOWN_TAGS: UNKNOWN_TAGS.map(tuple)}
-    return st.fixed_dictionaries(fields, optional=unknown)
+NUMBERS = sorted(number for number in SHARE_AND_STREAMS_TYPES if number not in WITHOUT_PROGRAM)
 
 
 @st.composite
@@ -112,6 +77,10 @@ def test_what_is_damaged_is_printed_only_as_the_reference_decoder_has_it(
 
 def test_tombstones_other_versions_and_types_without_a_program_are_left_out() -> None:
     assert printed([(11, None), (11, b"\0\1" + bytes(20)), (15, bytes(6)), (1, bytes(6)), (99, bytes(6))]) == [None] * 5
+    of_consumer_groups: list[tuple[int, bytes | None]] = [
+        (number, bytes.fromhex(value)) for number, _, value, _ in CONSUMER_VECTORS
+    ]
+    assert printed(of_consumer_groups) == [None] * len(CONSUMER_VECTORS)
 
 
 @pytest.mark.parametrize("output_bytes", [64, 200])
