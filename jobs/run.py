@@ -3,8 +3,7 @@
     plan | bronze, extents | silver | gold | user topics' headers | publication
          ^ a killed run resumes here: its plan and its commits are in the tables
 
-A run that finds no new records starts no JVM: the session starts when the first stage has work, and stages are
-imported when they have some.
+A run that finds no new records starts no JVM: the session starts, and stages are imported, when there is work.
 """
 
 import time
@@ -153,9 +152,8 @@ class Pipeline:
             row for row in ingested if row["cluster_id"] == cluster_id and row["content"] == "log_record"
         ]
         before = {row["topic"] for row in earlier_extents}
-        letters = lake_settings.dead_letter_topics(
-            self._lake, cluster_id, options.observations, options.dead_letter_topics
-        )
+        observations, topics = options.observations, options.dead_letter_topics
+        letters = lake_settings.dead_letter_topics(self._lake, cluster_id, observations, topics)
         selected = [
             p for p in sources.partitions if p.topic in RECORD_TOPICS or p.topic in before or letters.takes(p.topic)
         ]
@@ -300,9 +298,9 @@ class Pipeline:
 
     def _decode(self) -> None:
         with self._timed("decode"):
-            run = books.done(self._lake, "ingest")
             from jobs.decode.stage import run_decode
 
+            run = books.done(self._lake, "ingest")
             counts = run_decode(self._engine, self._lake, run, self._progress)
         self.summary.run_id = run
         self.summary.quarantined += counts.pop("problems", 0)
@@ -310,10 +308,9 @@ class Pipeline:
 
     def _replay(self) -> None:
         with self._timed("replay"):
-            run = books.done(self._lake, "decode")
-            limit = self._options.update_limit
             from jobs.replay.stage import run_replay
 
+            run, limit = books.done(self._lake, "decode"), self._options.update_limit
             counts = run_replay(self._engine, self._lake, run, self._progress, update_limit=limit)
         self.summary.run_id = run
         self.summary.counts |= counts
