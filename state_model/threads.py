@@ -1,6 +1,7 @@
 """Work on several things at once, in threads of this process: only where it is large enough to gain by it."""
 
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
@@ -35,6 +36,25 @@ def map_in_threads(
             if done is not None:
                 done(len(results))
     return results
+
+
+def stream_in_threads(work: Callable[[Item], Result], items: Sequence[Item], threads: int) -> Iterator[Result]:
+    """As `map_in_threads`, result after result: of the items behind it no more than `threads` have been begun."""
+    if min(threads, len(items)) <= 1:
+        yield from map(work, items)
+        return
+    with _pool(threads) as pool:
+        ahead = deque(pool.submit(work, item) for item in items[:threads])
+        try:
+            for item in items[threads:]:
+                result = ahead.popleft().result()
+                ahead.append(pool.submit(work, item))
+                yield result
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            for pending in ahead:
+                pending.cancel()
 
 
 def _pool(threads: int) -> "ThreadPoolExecutor":

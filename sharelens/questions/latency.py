@@ -174,7 +174,7 @@ def _rows(
         return table.sort_by(PLACE_ORDER) if by.partition else table
     if by.partition:
         return rows_of(read.scoped, lambda inputs: rows(tally(inputs), by))
-    return rows(added(tally(read.scoped.inputs(part)) for part in read.scoped.parts), by)
+    return rows(added(read.scoped.parts.stream(lambda part: tally(read.scoped.inputs(part)))), by)
 
 
 def ranges(

@@ -12,7 +12,7 @@ from sharelens.tables.limits import WORKERS
 from sharelens.tables.places import PLACED
 from state_model.columnar.keys import SHARE_PARTITION_KEY
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY
-from state_model.threads import map_in_threads
+from state_model.threads import map_in_threads, stream_in_threads
 
 PART_ORDER = [(name, "ascending") for name in ("state_partition", *SHARE_PARTITION_KEY)]
 Result = TypeVar("Result")
@@ -58,6 +58,10 @@ class Parts:
         WORKERS parts are read and worked on at the same time, so `work` must change nothing that another call reads.
         """
         return map_in_threads(lambda places: work(self._part(places)), self.places, WORKERS)
+
+    def stream(self, work: Callable[[Part], Result]) -> Iterator[Result]:
+        """As `each`, part after part: no more than WORKERS results wait to be taken."""
+        return stream_in_threads(lambda places: work(self._part(places)), self.places, WORKERS)
 
     def _part(self, places: pa.Table) -> Part:
         return self._single if len(self.places) == 1 else self.read(places)

@@ -113,7 +113,7 @@ def stream_of(
     scoped: Scope, rows: Callable[[Inputs], pa.Table], settings: GroupSettings = NO_SETTINGS
 ) -> Iterator[pa.Table]:
     """The rows of a measure from the histories, part by part."""
-    return (rows(scoped.inputs(part, settings)) for part in scoped.parts)
+    return scoped.parts.stream(lambda part: rows(scoped.inputs(part, settings)))
 
 
 def kept_stream(

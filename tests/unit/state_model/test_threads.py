@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from state_model.threads import IN_TURN_BYTES, map_in_threads, threads_for
+from state_model.threads import IN_TURN_BYTES, map_in_threads, stream_in_threads, threads_for
 
 THIS_THREAD = threading.get_ident
 
@@ -79,3 +79,28 @@ def test_done_is_called_after_each_result_in_the_calling_thread(threads: int) ->
     counts: list[tuple[int, int]] = []
     map_in_threads(str, range(3), threads, lambda count: counts.append((count, THIS_THREAD())))
     assert counts == [(1, THIS_THREAD()), (2, THIS_THREAD()), (3, THIS_THREAD())]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_a_stream_has_the_results_in_order_and_begins_few_items_ahead(threads: int) -> None:
+    begun: list[int] = []
+    stream = stream_in_threads(lambda number: begun.append(number) or number * 2, range(20), threads)
+    assert begun == []
+    for number in range(20):
+        assert next(stream) == number * 2
+        assert len(begun) <= number + 1 + threads
+    assert list(stream) == []
+    assert sorted(begun) == list(range(20))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_stream_that_fails_or_is_left_begins_no_further_item(threads: int) -> None:
+    work, called = fails_at(1)
+    stream = stream_in_threads(work, range(1000), threads)
+    assert next(stream) == 0
+    with pytest.raises(ValueError, match="item 1"):
+        next(stream)
+    assert len(called) <= 2 + threads
+    stream = stream_in_threads(str, range(1000), threads)
+    assert next(stream) == "0"
+    stream.close()
