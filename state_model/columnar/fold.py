@@ -132,8 +132,10 @@ def fate_of(old: np.ndarray, i: int, old_end: int, new: np.ndarray, j: int, coun
 
 @leaf
 def close_range(closed: Closed, ranges: np.ndarray, i: int, life: int, end: np.ndarray, reason: int) -> None:
-    """Adds ranges[i], which ends, to `closed`; there is room."""
+    """Adds ranges[i], which ends, to `closed`, which has room for it, or for none."""
     rows, n = closed.rows, closed.used[0]
+    if rows.shape[0] == 0:
+        return
     rows[n, C_KEY] = end[END_KEY]
     for column in range(FIRST, FROM_TIME + 1):
         rows[n, C_FIRST + column] = ranges[i, column]
@@ -318,30 +320,38 @@ def combine(
 
 @leaf
 def keep_state_after(state: np.ndarray, end: np.ndarray, after: np.ndarray, n: int) -> None:
-    """Records the last record applied, and copies the state after it to row n. `end`: see `exchange`."""
+    """Records the last record applied, and copies the state after it to row n, if there are rows; `end`: `exchange`."""
     if end[ENDING] == RESET:
         state[LIFE] = end[END_AT]
     state[LAST_AT] = end[END_AT]
     state[LAST_TIME] = end[END_TIME]
-    for column in range(SCALAR_COUNT):
+    for column in range(SCALAR_COUNT if after.shape[0] > 0 else 0):
         after[n, column] = state[column]
 
 
 @kernel
 def fold(
-    records: Records, losses: np.ndarray, limit: int, scalars: np.ndarray, pool: np.ndarray, used: int
+    records: Records,
+    losses: np.ndarray,
+    limit: int,
+    scalars: np.ndarray,
+    pool: np.ndarray,
+    used: int,
+    with_history: bool,
 ) -> tuple[np.ndarray, np.ndarray, int, np.ndarray, int]:
     """Folds records into `scalars` (a row a key) and `pool` (used up to `used`), which are changed in place.
 
     `losses`: rows of (first, last, reason, key), ascending by first; key -1 touches all keys. Returns the scalar state
-    after each record, the closed ranges with their number, and the pool with its length.
+    after each record and the closed ranges with their number, none without `with_history`, and the pool with its
+    length.
     """
     # Out of the record once: an access inside the loop costs a reference count for each of its arrays.
     kinds, keys, ats, times, values, uncommitted, unknown, no_batches, batch_at, batches = records
     # Memory goes by records and their batches, never by the offsets that a batch claims.
     n = kinds.shape[0]
-    after = np.empty((n, SCALAR_COUNT), np.int64)
-    closed = Closed(np.empty((16 + n + 2 * batches.shape[0], 10), np.int64), np.zeros(1, np.int64))
+    after = np.empty((n if with_history else 0, SCALAR_COUNT), np.int64)
+    room = 16 + n + 2 * batches.shape[0] if with_history else 0
+    closed = Closed(np.empty((room, 10), np.int64), np.zeros(1, np.int64))
     scratch = Scratch(np.empty((32, 5), np.int64), np.empty((64, 5), np.int64), np.empty((32, 3), np.int64))
     end = np.empty(4, np.int64)
     applied_count, reach = 0, reaches(losses)
@@ -362,7 +372,7 @@ def fold(
             scratch = with_room(scratch, 2 * size + 2, room)
         if used + 2 * room > pool.shape[0]:
             pool = grown(pool, used + 2 * room)
-        if closed.used[0] + old_count > closed.rows.shape[0]:
+        if with_history and closed.used[0] + old_count > closed.rows.shape[0]:
             closed = Closed(grown(closed.rows, closed.used[0] + old_count), closed.used)
         record_batches = batches[batch_at[n_record] : batch_at[n_record + 1]]
         combines = kind == UPDATE and state[PRESENT] == 1

@@ -75,7 +75,7 @@ def replay_records(
     """
     seed = schemas.SHARE_PARTITION_STATE.empty_table() if seed is None else seed
     memory, key_of_record = _memory_of(records, seed)
-    after, closed = _fold(memory, records, key_of_record, losses, update_limit, with_ranges=True)
+    after, closed = _fold(memory, records, key_of_record, losses, update_limit)
     topic_id = _log_topic_id(records, seed)
     if by_key and records.num_rows:
         place = place_of_keys(memory.keys)
@@ -104,7 +104,7 @@ def replay_states(
     """The state of `replay_records` alone; without ranges its `state_batches` are empty."""
     seed = seed if with_ranges else without_ranges(seed)
     memory, key_of_record = _memory_of(records, seed)
-    _fold(memory, records, key_of_record, losses, update_limit, with_ranges)
+    _fold(memory, records, key_of_record, losses, update_limit, with_ranges=with_ranges, with_history=False)
     return _state(memory, _log_topic_id(records, seed), log_start_offset)
 
 
@@ -183,9 +183,16 @@ def _load(memory: _Memory, seed: pa.Table, key: Ints) -> None:
 
 
 def _fold(
-    memory: _Memory, records: pa.Table, keys: Ints, losses: Sequence[Loss], update_limit: int, with_ranges: bool
+    memory: _Memory,
+    records: pa.Table,
+    keys: Ints,
+    losses: Sequence[Loss],
+    update_limit: int,
+    *,
+    with_ranges: bool = True,
+    with_history: bool = True,
 ) -> tuple[Ints, Ints]:
-    """Runs the kernel; the scalar state after each record and the closed ranges. Changes `memory`."""
+    """Runs the kernel; the scalar state after each record and the closed ranges, as rows. Changes `memory`."""
     batches = records.column("state_batches").combine_chunks()
     lengths = pc.fill_null(pc.list_value_length(batches), 0).to_numpy().astype(np.int64)
     flat = pc.list_flatten(batches) if with_ranges else pa.array([], schemas.STATE_BATCH)
@@ -206,8 +213,9 @@ def _fold(
         batch_at=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
         batches=_ranges(flat),
     )
+    loss_rows = _loss_rows(memory.keys, losses)
     after, closed, count, memory.pool, memory.used = fold.fold(
-        arrays, _loss_rows(memory.keys, losses), update_limit, memory.scalars, memory.pool, memory.used
+        arrays, loss_rows, update_limit, memory.scalars, memory.pool, memory.used, with_history
     )
     return after, closed[:count]
 
