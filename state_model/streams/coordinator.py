@@ -6,6 +6,7 @@ outcome as one operation; then group and soft state of the outcome are in force,
 
 from typing import Final, NamedTuple
 
+from state_model.group_reconciliation import FencedError
 from state_model.group_records import GroupRecord
 from state_model.streams import records
 from state_model.streams.answers import answer_of
@@ -14,7 +15,7 @@ from state_model.streams.group import with_value
 from state_model.streams.heartbeat import JOINING, LEAVING, Answer, ErrorCode, Heartbeat, HeartbeatError
 from state_model.streams.membership import NEW_ASSIGNMENT, group_of, member_of, unknown_member, updated_metadata
 from state_model.streams.metadata_hash import metadata_hash
-from state_model.streams.reconciliation import FencedError, reconcile, task_owners
+from state_model.streams.reconciliation import reconcile, task_owners
 from state_model.streams.soft_state import Settings, SoftState
 from state_model.streams.topology import (
     ConfiguredTopology,

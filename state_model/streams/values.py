@@ -62,6 +62,18 @@ class TasksByType(NamedTuple):
         """Whether there is no task of any type."""
         return not (self.active or self.standby or self.warmup)
 
+    def __and__(self, other: "TasksByType") -> "TasksByType":
+        """The tasks that both have with the same type."""
+        return TasksByType(self.active & other.active, self.standby & other.standby, self.warmup & other.warmup)
+
+    def __or__(self, other: "TasksByType") -> "TasksByType":
+        """The tasks of both, by their type."""
+        return TasksByType(self.active | other.active, self.standby | other.standby, self.warmup | other.warmup)
+
+    def __sub__(self, other: "TasksByType") -> "TasksByType":
+        """The tasks that the other does not have with the same type."""
+        return TasksByType(self.active - other.active, self.standby - other.standby, self.warmup - other.warmup)
+
 
 NO_TASKS_BY_TYPE: Final = TasksByType()
 
