@@ -1,0 +1,1 @@
+"""Consumer groups (KIP-848): their rules as pure functions."""
