@@ -57,7 +57,7 @@ def _ends_of(history: pa.Table, deliveries: pa.Table) -> dict[TopicPartition, in
         deliveries.select(key).append_column("end", above),
         history.select(key).append_column("end", history.column("start_offset")),
     ]
-    rows = pa.concat_tables(parts).group_by(key).aggregate([("end", "max")])
+    rows = pa.concat_tables(parts).unify_dictionaries().group_by(key).aggregate([("end", "max")])
     return {
         place: max(0, end or 0)
         for place, end in zip(topic_partitions(rows), rows.column("end_max").to_pylist(), strict=True)
