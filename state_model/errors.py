@@ -59,3 +59,7 @@ class InvalidUuidError(DecodeError):
 
 class EncodeError(SharelensError):
     """Raised when a value does not fit its schema: an integer too wide, a string too long, a field missing."""
+
+
+class PartitionAssignorError(SharelensError):
+    """Raised when a member of a consumer group subscribes to a topic whose number of partitions is missing."""
