@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from state_model.consumer.group_spec import Assignment, GroupSpec, MemberSpec, Targets
 from state_model.consumer.hash_order import members_in_hash_order, partitions_in_hash_order, topics_in_hash_order
 from state_model.consumer.heterogeneous import assign_heterogeneous
-from state_model.consumer.values import Assignment, GroupSpec, MemberSpec, Targets
 
 TopicPartition = tuple[str, int]
 """A partition of a topic, by the topic's id."""

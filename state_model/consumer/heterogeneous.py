@@ -10,8 +10,8 @@ members that share topics pairwise can differ by more from end to end.
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from state_model.consumer.group_spec import GroupSpec, Targets
 from state_model.consumer.hash_order import members_in_hash_order
-from state_model.consumer.values import GroupSpec, Targets
 from state_model.uuids import uuid_bytes
 
 MAX_ROUNDS = 16

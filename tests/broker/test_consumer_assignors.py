@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from state_model.consumer.assignors import ASSIGNORS
+from state_model.consumer.group_spec import GroupSpec, MemberSpec, SubscriptionType
 from state_model.consumer.hash_order import members_in_hash_order, partitions_in_hash_order, topics_in_hash_order
-from state_model.consumer.values import GroupSpec, MemberSpec, SubscriptionType
 from state_model.uuids import uuid_text
 from tests.broker.java import java_machine
 

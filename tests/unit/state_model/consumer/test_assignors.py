@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state_model.consumer.assignors import ASSIGNORS, assign_range, assign_uniform
-from state_model.consumer.values import GroupSpec, MemberSpec, SubscriptionType
+from state_model.consumer.group_spec import GroupSpec, MemberSpec, SubscriptionType
 from state_model.errors import PartitionAssignorError
 from state_model.uuids import uuid_text
 
