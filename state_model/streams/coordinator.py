@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from state_model.group_reconciliation import FencedError
 from state_model.group_records import GroupRecord
+from state_model.group_targets import may_compute_target
 from state_model.streams import records
 from state_model.streams.answers import answer_of
 from state_model.streams.assignor import AssignedMember, assign
@@ -258,10 +259,10 @@ def _target_of(
         computed_ms, interval_ms = group.target.assignment_timestamp_ms, settings.assignment_interval_ms
         if soft.is_delayed:
             return NO_TASKS_BY_TYPE, max(1, group.target_assignment_epoch), "initial rebalance delay"
-        if computed_ms and interval_ms and now_ms < computed_ms + interval_ms:
-            delay = "assignment interval"
-        else:
+        if may_compute_target(computed_ms, interval_ms, now_ms):
             _assign(draft, configured, settings, now_ms)
+        else:
+            delay = "assignment interval"
     target = draft.group.targets.get(member_id, NO_TASKS_BY_TYPE)
     return target, draft.group.target_assignment_epoch, delay
 
