@@ -28,8 +28,9 @@ from tools.kafka_tools import class_path
 
 pytestmark = pytest.mark.components
 
-HISTORIES, STEPS = 60, 30
-MEMBERS = ("a", "b", "c", "d")
+HISTORIES, STEPS = 100, 30
+MEMBERS = (("a", "b", "c", "d"), ("c", "d"), ("b", "c", "d"))
+"""The members of a history: c and d have one instance id and follow each other, b has one in some of its requests."""
 OPERATIONS = (
     ["join"] * 5 + ["beat"] * 10 + ["work"] * 5 + ["leave", "leave", "expire", "topic", "wait", "resolve", "old"]
 )
@@ -221,6 +222,7 @@ class History:
         self.group: ConsumerGroup | None = None
         self.soft = SoftState()
         self.clients: dict[str, tuple[int, Partitions]] = {}
+        self.members = dice.choice(MEMBERS)
         self.revocations: dict[str, tuple[int, int]] = {}
         self.codes: set[ErrorCode] = set()
         self.log: list[GroupRecord] = []
@@ -242,7 +244,7 @@ class History:
 
     def step(self) -> str:
         """A random step on both sides, with equal results; its text."""
-        dice, member_id = self.dice, self.dice.choice(MEMBERS)
+        dice, member_id = self.dice, self.dice.choice(self.members)
         operation = dice.choice(OPERATIONS)
         self.kafka.clock.now_ms += 100
         match operation:
@@ -267,14 +269,15 @@ class History:
         return operation
 
     def instance(self, member_id: str) -> str | None:
-        return {"c": "i", "d": "i"}.get(member_id)
+        instances = {"c": ["i"], "d": ["i"], "b": [None, None, "j"]}
+        return self.dice.choice(instances.get(member_id, [None]))
 
     def request(self, operation: str, member_id: str) -> Heartbeat:
         dice = self.dice
         epoch, partitions = self.clients.get(member_id, (0, frozenset[Partition]()))
         request = Heartbeat("g", member_id, epoch, "c", "/127.0.0.1", self.instance(member_id))
         if operation == "leave":
-            return request._replace(member_epoch=dice.choice([-1, -2]) if request.instance_id else -1)
+            return request._replace(member_epoch=dice.choice([-1, -2, -2]) if request.instance_id else -1)
         names = dice.choice([None, None, frozenset[str](), frozenset({"t1"}), frozenset({"t1", "t2", "t3"})])
         regex = dice.choice([None, None, None, "t1.*", "t.*", "", "("])
         request = request._replace(subscribed_topic_names=names, subscribed_topic_regex=regex)
