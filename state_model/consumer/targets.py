@@ -1,42 +1,20 @@
 """The target assignment of a consumer group: what an assignor gets and returns (TargetAssignmentBuilder)."""
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
-from state_model.consumer.group_values import ConsumerGroup, member_metadata
+from state_model.consumer.group_spec import Assignment, GroupSpec, MemberSpec, SubscriptionType, Targets
+from state_model.consumer.group_values import ConsumerGroup, ConsumerMember, member_metadata
 from state_model.consumer.heartbeat import ErrorCode, HeartbeatError
-from state_model.consumer.reconciliation import Partitions
+from state_model.consumer.reconciliation import Partition, Partitions
 from state_model.errors import SharelensError
 from state_model.streams.topology import Topics
 from state_model.uuids import uuid_text
 
-
-class AssignedMember(NamedTuple):
-    """A member for an assignor: the ids of the existing topics that it subscribes to, and its target before."""
-
-    subscribed_topic_ids: frozenset[str]
-    target: Partitions = frozenset()
-    instance_id: str | None = None
-    rack_id: str | None = None
-
-
-class Assignor(Protocol):
-    """A server-side assignor: the target of each member, by member id; a member that it leaves out gets nothing."""
-
-    def __call__(
-        self, members: Mapping[str, AssignedMember], partition_counts: Mapping[str, int], *, is_homogeneous: bool
-    ) -> Mapping[str, Partitions]:
-        """The targets of members by member id.
-
-        Args:
-            members: by member id.
-            partition_counts: the number of partitions by topic id, for all subscribed topics that exist.
-            is_homogeneous: whether all members subscribe to the same topics, as Kafka counts it.
-
-        Raises:
-            SharelensError: there is no target; the heartbeat is refused then.
-        """
+Assignor: TypeAlias = Callable[[GroupSpec], Targets]
+"""A server-side assignor (`assignors.ASSIGNORS`); a member that it leaves out gets nothing. Raises SharelensError where
+there is no target; the heartbeat is refused then."""
 
 
 def compute_targets(
@@ -48,23 +26,45 @@ def compute_targets(
     ids = {topic.name: uuid_text(topic.topic_id) for topic in existing if topic is not None}
     counts = {ids[topic.name]: topic.partitions for topic in existing if topic is not None}
     members = {
-        member_id: AssignedMember(
+        member_id: _member_spec(
+            member,
             frozenset(ids[name] for name in topic_names[member_id] if name in ids),
             group.targets.get(member_id, frozenset()),
-            member_metadata(member).instance_id,
-            member_metadata(member).rack_id,
         )
         for member_id, member in group.members.items()
     }
+    kind = SubscriptionType.HOMOGENEOUS if is_homogeneous else SubscriptionType.HETEROGENEOUS
     name = preferred_assignor(group, assignors)
     text = f"Failed to compute a new target assignment for epoch {group.group_epoch}"
     if name not in assignors:
         raise HeartbeatError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{text}: there is no assignor {name}")
     try:
-        targets = assignors[name](members, counts, is_homogeneous=is_homogeneous)
+        targets = assignors[name](GroupSpec(members=members, partition_counts=counts, subscription_type=kind))
     except SharelensError as error:
         raise HeartbeatError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{text}: {error}") from error
-    return {member_id: targets.get(member_id, frozenset()) for member_id in sorted(members)}
+    return {member_id: _partitions(targets.get(member_id, {})) for member_id in sorted(members)}
+
+
+def by_topic(partitions: Partitions) -> Assignment:
+    """Partitions as an assignor has them."""
+    numbers: Assignment = {}
+    for topic_id, number in sorted(partitions):
+        numbers[topic_id] = (*numbers.get(topic_id, ()), number)
+    return numbers
+
+
+def _member_spec(member: ConsumerMember, topic_ids: frozenset[str], target: Partitions) -> MemberSpec:
+    metadata = member_metadata(member)
+    return MemberSpec(
+        subscribed_topic_ids=topic_ids,
+        assignment=by_topic(target),
+        instance_id=metadata.instance_id,
+        rack_id=metadata.rack_id,
+    )
+
+
+def _partitions(assignment: Assignment) -> Partitions:
+    return frozenset(Partition(topic_id, number) for topic_id, numbers in assignment.items() for number in numbers)
 
 
 def preferred_assignor(group: ConsumerGroup, assignors: Mapping[str, Assignor]) -> str:

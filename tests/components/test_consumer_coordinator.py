@@ -15,11 +15,13 @@ from py4j.protocol import Py4JJavaError
 
 from state_model.consumer import coordinator
 from state_model.consumer.group import apply
+from state_model.consumer.group_spec import GroupSpec, Targets
 from state_model.consumer.group_values import ConsumerGroup, PartitionMetadata, ResolvedExpression
 from state_model.consumer.heartbeat import ErrorCode, Heartbeat, HeartbeatError
 from state_model.consumer.reconciliation import Partition, Partitions
 from state_model.consumer.records import MEMBER_TARGET, name_of, record_of, value_of
 from state_model.consumer.soft_state import Settings, SoftState
+from state_model.consumer.targets import by_topic
 from state_model.group_records import GroupRecord, decode_record, encode_record
 from state_model.streams.topology import TopicMetadata
 from state_model.uuids import uuid_text
@@ -322,8 +324,8 @@ class History:
         """By our rules, with the targets of Kafka's records; an error's code."""
         after = reduce(apply, records, self.group) or ConsumerGroup()
 
-        def repeat(members: Any, partition_counts: Any, *, is_homogeneous: bool) -> dict[str, Partitions]:
-            return {member_id: after.targets.get(member_id, frozenset()) for member_id in members}
+        def repeat(spec: GroupSpec) -> Targets:
+            return {member_id: by_topic(after.targets.get(member_id, frozenset())) for member_id in spec.members}
 
         settings = self.settings._replace(assignors={"uniform": repeat, "range": repeat})
         now_ms = self.kafka.clock.now_ms

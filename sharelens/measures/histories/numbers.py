@@ -209,7 +209,7 @@ class Histories:
         cls, history: pa.Table, deliveries: pa.Table, numbers: Sequence[Ints], places: pa.Table
     ) -> "Histories":
         """The histories in order, with known places, some perhaps without rows; `numbers`: of both tables' rows."""
-        place, of_range = numbers
+        place, of_range = (number.astype(np.int64) for number in numbers)  # of one type, also where they are Arrow's
         offsets = history.column("log_offset").to_numpy()
         order = order_by(place, offsets)
         begins = np.append(0, np.cumsum(np.bincount(place, minlength=places.num_rows)))

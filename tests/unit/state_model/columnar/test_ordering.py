@@ -1,6 +1,7 @@
 """Orders by integer columns against NumPy's, and rows as columns."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,6 +31,16 @@ def test_many_rows_are_ordered_as_few_are():
     random = np.random.default_rng(1)
     columns = random.integers(0, 20, 10_000), random.integers(-(1 << 62), 1 << 62, 10_000) >> 40
     assert order_by(*columns).tolist() == np.lexsort(columns[::-1]).tolist()
+
+
+def test_columns_of_arrow_need_no_code_of_their_own(monkeypatch):
+    monkeypatch.setattr(ordering, "LOADING_ROWS", 0)
+    column = np.arange(10_000)[::-1]
+    order_by(column)
+    compiled = len(ordering._ordered._compiled.signatures)
+    order_by(pa.array(column).to_numpy())
+    order_by(column.astype(np.int32))
+    assert len(ordering._ordered._compiled.signatures) == compiled
 
 
 def test_rows_become_columns_in_an_order():

@@ -26,22 +26,23 @@ from state_model.uuids import uuid_text
 from tests.depths import examples
 
 
-def deal(members, partition_counts, *, is_homogeneous):
+def deal(spec):
     """Each topic's partitions in turn to its subscribers, in the order of their ids."""
-    targets = {member_id: set() for member_id in members}
-    for topic_id, count in partition_counts.items():
-        subscribers = sorted(name for name, each in members.items() if topic_id in each.subscribed_topic_ids)
+    targets = {member_id: {} for member_id in spec.members}
+    for topic_id, count in spec.partition_counts.items():
+        subscribers = sorted(name for name, each in spec.members.items() if topic_id in each.subscribed_topic_ids)
         for number in range(count):
-            targets[subscribers[number % len(subscribers)]].add(Partition(topic_id, number))
-    return {member_id: frozenset(partitions) for member_id, partitions in targets.items()}
+            owner = targets[subscribers[number % len(subscribers)]]
+            owner[topic_id] = (*owner.get(topic_id, ()), number)
+    return targets
 
 
-def hoard(members, partition_counts, *, is_homogeneous):
+def hoard(spec):
     """All partitions to the last member that subscribes to their topic; the rest is left out."""
     targets = {}
-    for topic_id, count in partition_counts.items():
-        owner = max(name for name, each in members.items() if topic_id in each.subscribed_topic_ids)
-        targets[owner] = targets.get(owner, frozenset()) | {Partition(topic_id, number) for number in range(count)}
+    for topic_id, count in spec.partition_counts.items():
+        owner = max(name for name, each in spec.members.items() if topic_id in each.subscribed_topic_ids)
+        targets.setdefault(owner, {})[topic_id] = tuple(range(count))
     return targets
 
 
@@ -229,7 +230,7 @@ def test_most_members_choose_the_assignor():
 
 
 def test_an_assignor_without_a_result_refuses_the_heartbeat():
-    def fail(members, partition_counts, *, is_homogeneous):
+    def fail(spec):
         raise SharelensError("no room")
 
     world = World(AT_ONCE._replace(assignors={"fail": fail}))
@@ -238,20 +239,21 @@ def test_an_assignor_without_a_result_refuses_the_heartbeat():
 
 
 def test_assignors_see_subscriptions_and_targets():
-    calls = []
+    specs = []
 
-    def record(members, partition_counts, *, is_homogeneous):
-        calls.append((dict(members), dict(partition_counts), is_homogeneous))
-        return deal(members, partition_counts, is_homogeneous=is_homogeneous)
+    def record(spec):
+        specs.append(spec)
+        return deal(spec)
 
     world = World(AT_ONCE._replace(assignors={"record": record}), t=1, u=2)
     world.join("a", "t", rack_id="r")
     world.join("b", ["t", "u", "gone"], instance_id="i")
-    (first, counts, is_homogeneous), (second, *_) = calls[0], calls[1]
-    topic_t, topic_u = world.part("t", 0), world.part("u", 0)
-    assert (first["a"].rack_id, first["a"].target, counts, is_homogeneous) == ("r", frozenset(), {topic_t[0]: 1}, True)
-    assert (second["a"].target, second["b"].instance_id) == ({topic_t}, "i")
-    assert (second["b"].subscribed_topic_ids, calls[1][2]) == ({topic_t[0], topic_u[0]}, False)
+    first, second = specs
+    topic_t, topic_u = world.part("t", 0)[0], world.part("u", 0)[0]
+    assert (first.members["a"].rack_id, first.members["a"].assignment) == ("r", {})
+    assert (first.partition_counts, first.is_homogeneous) == ({topic_t: 1}, True)
+    assert (second.members["a"].assignment, second.members["b"].instance_id) == ({topic_t: (0,)}, "i")
+    assert (second.members["b"].subscribed_topic_ids, second.is_homogeneous) == ({topic_t, topic_u}, False)
 
 
 def test_a_topic_that_changes_rebalances_at_the_next_heartbeat():
