@@ -37,8 +37,12 @@ def assign_range(spec: GroupSpec) -> Targets:
     """
     ordered = _static_members_first(spec.members)
     ranges: dict[str, Assignment] = {member_id: {} for member_id in ordered}
-    for topic_id in sorted(frozenset[str]().union(*(member.subscribed_topic_ids for member in spec.members.values()))):
-        subscribers = [member_id for member_id in ordered if topic_id in spec.members[member_id].subscribed_topic_ids]
+    subscriptions = {member_id: spec.members[member_id].subscribed_topic_ids for member_id in ordered}
+    if ordered and spec.is_homogeneous:
+        # Kafka reads the first member's topics alone; others may differ, as an expression without a result counts not.
+        subscriptions = dict.fromkeys(ordered, subscriptions[ordered[0]])
+    for topic_id in sorted(frozenset[str]().union(*subscriptions.values())):
+        subscribers = [member_id for member_id in ordered if topic_id in subscriptions[member_id]]
         quota, extra = divmod(spec.partition_count(topic_id), len(subscribers))
         for index, member_id in enumerate(subscribers):
             start = index * quota + min(index, extra)

@@ -70,8 +70,8 @@ def _partitions(assignment: Assignment) -> Partitions:
 def preferred_assignor(group: ConsumerGroup, assignors: Mapping[str, Assignor]) -> str:
     """The assignor that the most members prefer; the broker's first when none has a preference.
 
-    Equal numbers: the first of the broker's. Kafka takes the first of a hash table, which is `uniform` in a table of
-    16 buckets, and otherwise depends on the order in which members joined.
+    Equal numbers: the first of the broker's. Kafka takes the first of a hash table, which depends on the order in which
+    members last wrote their metadata; no record has it.
     """
     preferences = (member_metadata(member).server_assignor for member in group.members.values())
     votes = Counter(filter(None, preferences))

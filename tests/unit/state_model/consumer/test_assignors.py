@@ -167,6 +167,12 @@ def test_range_counts_only_subscribers_of_a_topic():
     assert table(assign_range(spec)) == ["m1 | A0 A1", "m2 | A2 B0 B1", "m3 |"]
 
 
+def test_range_gives_all_members_the_topics_of_the_first_where_the_group_counts_as_homogeneous():
+    spec = replace(group("m1 A\nm2 -", A=3), subscription_type=SubscriptionType.HOMOGENEOUS)
+    assert table(assign_range(spec)) == ["m1 | A0 A1", "m2 | A2"]
+    assert assign_range(GroupSpec(members={}, partition_counts={})) == {}
+
+
 def test_range_moves_partitions_when_a_member_joins_in_front():
     spec = group("m0 A |\nm1 A | A0 A1\nm2 A | A2 A3", A=4)
     assert table(assign_range(spec)) == ["m0 | A0 A1", "m1 | A2", "m2 | A3"]
