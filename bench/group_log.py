@@ -17,6 +17,7 @@ from sharelens.broker.coordinators import share_group_records
 from sharelens.broker.coordinators.share_group import Assignment, ShareMember
 from state_model.group_records import GroupRecord, encode_record
 from state_model.group_schemas import OFFSET_KEY
+from state_model.group_targets import TargetMetadata
 from state_model.java import partition_for_group
 from state_model.offset_commits import OFFSET_COMMIT, OFFSET_COMMIT_VALUES
 from state_model.schema import INT16, Tree
@@ -28,7 +29,6 @@ from state_model.streams.values import (
     MemberMetadata,
     MemberState,
     Subtopology,
-    TargetMetadata,
     TaskId,
     TasksByType,
     TopicInfo,

@@ -1,4 +1,19 @@
-"""When a group coordinator computes a target assignment: one rule for consumer and streams groups of Kafka 4.3.1."""
+"""The target assignment of consumer and streams groups: its epoch, and when a coordinator computes it (Kafka 4.3.1)."""
+
+from typing import Final, NamedTuple
+
+
+class TargetMetadata(NamedTuple):
+    """The value of record types 6 and 20; timestamp 0: none."""
+
+    assignment_epoch: int
+    assignment_timestamp_ms: int = 0
+
+
+NEW_TARGET: Final = TargetMetadata(assignment_epoch=1)
+"""That of a new group, which no record says."""
+NO_TARGET: Final = TargetMetadata(assignment_epoch=-1)
+"""What a tombstone of the record leaves."""
 
 
 def may_compute_target(assignment_timestamp_ms: int, assignment_interval_ms: int, now_ms: int) -> bool:

@@ -44,9 +44,7 @@ LOSS = pa.schema(
 LOG_START = pa.schema(
     [*schemas.LOG_POSITION[:2], column("log_start_offset", pa.int64(), "first offset that Kafka still serves")]
 )
-PLAIN_REPLAYED = pa.schema(
-    [field.with_type(pa.string()) if pa.types.is_dictionary(field.type) else field for field in schemas.REPLAYED]
-)
+PLAIN_REPLAYED = schemas.plain(schemas.REPLAYED.empty_table()).schema
 """schemas.REPLAYED as Spark has it: text as text."""
 _LOSS_FIELDS = [field.with_nullable(True) for field in LOSS if field.name not in STATE_PARTITION_KEY]
 ENVELOPE = pa.schema(

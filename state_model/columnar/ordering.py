@@ -19,7 +19,7 @@ def order_by(*columns: Ints) -> Ints:
         return np.lexsort(columns[::-1])
     order = np.arange(len(columns[0]))
     for column in columns[::-1]:
-        # A copy: arrays of Arrow can't be written, which is another type for numba, so they'd be compiled for anew.
+        # A copy: arrays of Arrow can't be written, which is another type for numba: it would compile again.
         order = _ordered(column.astype(np.int64), order)
     return order
 

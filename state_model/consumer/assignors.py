@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from state_model.consumer.group_spec import Assignment, GroupSpec, MemberSpec, Targets
+from state_model.consumer.group_spec import Assignment, GroupSpec, MemberSpec, Targets, by_topic
 from state_model.consumer.hash_order import members_in_hash_order, partitions_in_hash_order, topics_in_hash_order
 from state_model.consumer.heterogeneous import assign_heterogeneous
 
@@ -98,7 +98,7 @@ def _assign_homogeneous(spec: GroupSpec) -> Targets:
         end_exclusive = start + quotas[member_id] - len(staying)
         targets[member_id] = staying + free[start:end_exclusive]
         start = end_exclusive
-    return {member_id: _by_topic(targets[member_id]) for member_id in sorted(targets)}
+    return {member_id: by_topic(targets[member_id]) for member_id in sorted(targets)}
 
 
 def _previous_partitions(member: MemberSpec, topic_ids: list[str]) -> list[TopicPartition]:
@@ -125,10 +125,3 @@ def _quotas(previous_counts: Mapping[str, int], partitions: int) -> dict[str, in
         quotas[member_id] = quota + takes_extra
         extra -= takes_extra
     return quotas
-
-
-def _by_topic(partitions: list[TopicPartition]) -> Assignment:
-    numbers: dict[str, list[int]] = {}
-    for topic_id, number in sorted(partitions):
-        numbers.setdefault(topic_id, []).append(number)
-    return {topic_id: tuple(assigned) for topic_id, assigned in numbers.items()}

@@ -16,20 +16,11 @@ from state_model.consumer.group_values import (
     ConsumerMember,
     MemberMetadata,
     ResolvedExpression,
-    TargetMetadata,
     is_settled,
     member_assignment,
     member_metadata,
 )
-from state_model.consumer.heartbeat import (
-    JOINING,
-    LEAVING,
-    LEAVING_STATIC,
-    Answer,
-    ErrorCode,
-    Heartbeat,
-    HeartbeatError,
-)
+from state_model.consumer.heartbeat import Answer, ErrorCode, Heartbeat, HeartbeatError
 from state_model.consumer.membership import (
     check_size,
     group_of,
@@ -48,9 +39,10 @@ from state_model.consumer.reconciliation import (
 )
 from state_model.consumer.soft_state import METADATA_REFRESH_INTERVAL_MS, Settings, SoftState
 from state_model.consumer.targets import compute_targets
+from state_model.group_heartbeat import JOINING, LEAVING, LEAVING_STATIC
 from state_model.group_reconciliation import FencedError
 from state_model.group_records import GroupRecord
-from state_model.group_targets import may_compute_target
+from state_model.group_targets import TargetMetadata, may_compute_target
 from state_model.streams.topology import Topics
 from state_model.uuids import uuid_text
 

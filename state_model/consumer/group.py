@@ -7,7 +7,7 @@ members change nothing, because compaction may have removed what they end.
 from collections.abc import Callable
 from typing import Any, Final
 
-from state_model.consumer.group_values import NO_TARGET, ConsumerGroup, ConsumerMember, member_assignment
+from state_model.consumer.group_values import ConsumerGroup, ConsumerMember, member_assignment
 from state_model.consumer.reconciliation import NO_EPOCH
 from state_model.consumer.records import (
     ASSIGNMENT,
@@ -22,6 +22,7 @@ from state_model.consumer.records import (
     value_of,
 )
 from state_model.group_records import GroupRecord
+from state_model.group_targets import NO_TARGET
 
 NEW_GROUP: Final = ConsumerGroup()
 NEW_MEMBER: Final = ConsumerMember()

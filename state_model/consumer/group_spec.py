@@ -1,7 +1,7 @@
 """What an assignor of a consumer group gets and returns; the names are those of Kafka's GroupSpec and its parts."""
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -11,6 +11,14 @@ Assignment: TypeAlias = dict[str, tuple[int, ...]]
 """Partitions of a member: topic id -> partitions, ascending and at least one; topic ids ascend."""
 Targets: TypeAlias = dict[str, Assignment]
 """The target assignment of each member of the group, by member id; empty for a member without partitions."""
+
+
+def by_topic(partitions: Iterable[tuple[str, int]]) -> Assignment:
+    """Partitions (topic id, number) as an assignment."""
+    numbers: dict[str, list[int]] = {}
+    for topic_id, number in sorted(partitions):
+        numbers.setdefault(topic_id, []).append(number)
+    return {topic_id: tuple(of_topic) for topic_id, of_topic in numbers.items()}
 
 
 class SubscriptionType(enum.Enum):

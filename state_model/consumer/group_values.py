@@ -14,6 +14,7 @@ from state_model.consumer.reconciliation import (
     Partitions,
     subscribed_topic_names,
 )
+from state_model.group_targets import NEW_TARGET, TargetMetadata
 from state_model.key_map import KeyMap
 from state_model.schema import Tree
 
@@ -64,13 +65,6 @@ class GroupMetadata(NamedTuple):
     metadata_hash: int = 0
 
 
-class TargetMetadata(NamedTuple):
-    """The value of record type 6; timestamp 0: none."""
-
-    assignment_epoch: int
-    assignment_timestamp_ms: int = 0
-
-
 class PartitionMetadata(NamedTuple):
     """The value of record type 4, which Kafka wrote until 4.0: topics as in the record."""
 
@@ -86,9 +80,6 @@ class ResolvedExpression(NamedTuple):
 
 
 NEW_METADATA: Final = GroupMetadata(epoch=1)
-NEW_TARGET: Final = TargetMetadata(assignment_epoch=1)
-NO_TARGET: Final = TargetMetadata(assignment_epoch=NO_EPOCH)
-"""What the tombstone of record type 6 leaves."""
 NEW_ASSIGNMENT: Final = MemberAssignment(MemberState.STABLE, 0, NO_EPOCH)
 """The assignment of a member before its first record of type 8."""
 NO_MEMBER_METADATA: Final = MemberMetadata(None, None, "", "", frozenset(), "", -1, None)

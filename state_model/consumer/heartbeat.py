@@ -7,14 +7,10 @@ from collections.abc import Collection
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from state_model.consumer.group_values import LEFT_STATIC_EPOCH
 from state_model.consumer.reconciliation import Partitions
 from state_model.errors import SharelensError
+from state_model.group_heartbeat import JOINING, LEAVING, LEAVING_STATIC, UNCHANGED_TIMEOUT
 
-JOINING: Final = 0
-LEAVING: Final = -1
-LEAVING_STATIC: Final = LEFT_STATIC_EPOCH
-UNCHANGED_TIMEOUT: Final = -1
 MEMBER_ID_OF_CLIENT_VERSION: Final = 1
 """The first version of the request in which the client makes the member id."""
 

@@ -1,7 +1,5 @@
 """Whether a consumer group accepts a member, and the member before a heartbeat (GroupMetadataManager of 4.3.1)."""
 
-from typing import TypeVar
-
 from state_model.consumer import records
 from state_model.consumer.draft import Draft
 from state_model.consumer.group_values import (
@@ -12,10 +10,9 @@ from state_model.consumer.group_values import (
     member_assignment,
     member_metadata,
 )
-from state_model.consumer.heartbeat import JOINING, UNCHANGED_TIMEOUT, ErrorCode, Heartbeat, HeartbeatError
+from state_model.consumer.heartbeat import ErrorCode, Heartbeat, HeartbeatError
 from state_model.consumer.soft_state import Settings
-
-T = TypeVar("T")
+from state_model.group_heartbeat import JOINING, UNCHANGED_TIMEOUT, changed, epoch_problem
 
 
 def group_of(group: ConsumerGroup | None, request: Heartbeat) -> ConsumerGroup:
@@ -102,40 +99,28 @@ def _replace_static(draft: Draft, request: Heartbeat, instance_id: str) -> Consu
 def _check_epoch(member: ConsumerMember, request: Heartbeat) -> None:
     """Checks the member epoch; an older one is accepted when the answer with the newer one was lost."""
     assignment = member_assignment(member)
-    epoch, member_epoch = request.member_epoch, assignment.member_epoch
-    if epoch == member_epoch:
-        return
     is_subset = request.owned is not None and request.owned <= assignment.assigned.keys()
-    if epoch < member_epoch and epoch == assignment.previous_member_epoch and is_subset:
-        return
-    raise HeartbeatError(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The consumer group member has a {'smaller' if epoch < member_epoch else 'greater'} member epoch ({epoch}) "
-        f"than the one known by the group coordinator ({member_epoch}). The member must abandon all its partitions "
-        "and rejoin.",
-    )
+    epochs = request.member_epoch, assignment.member_epoch, assignment.previous_member_epoch
+    problem = epoch_problem("consumer", *epochs, is_subset=is_subset)
+    if problem is not None:
+        raise HeartbeatError(ErrorCode.FENCED_MEMBER_EPOCH, problem)
 
 
 def updated_metadata(old: MemberMetadata, request: Heartbeat) -> MemberMetadata:
     """The member's metadata after a heartbeat; null fields of the request stay as they were."""
     timeout_ms = None if request.rebalance_timeout_ms == UNCHANGED_TIMEOUT else request.rebalance_timeout_ms
     return MemberMetadata(
-        instance_id=_changed(request.instance_id, old.instance_id),
-        rack_id=_changed(request.rack_id, old.rack_id),
+        instance_id=changed(request.instance_id, old.instance_id),
+        rack_id=changed(request.rack_id, old.rack_id),
         client_id=request.client_id,
         client_host=request.client_host,
-        subscribed_topic_names=_changed(request.subscribed_topic_names, old.subscribed_topic_names),
-        subscribed_topic_regex=_changed(request.subscribed_topic_regex, old.subscribed_topic_regex),
-        rebalance_timeout_ms=_changed(timeout_ms, old.rebalance_timeout_ms),
-        server_assignor=_changed(request.server_assignor, old.server_assignor),
+        subscribed_topic_names=changed(request.subscribed_topic_names, old.subscribed_topic_names),
+        subscribed_topic_regex=changed(request.subscribed_topic_regex, old.subscribed_topic_regex),
+        rebalance_timeout_ms=changed(timeout_ms, old.rebalance_timeout_ms),
+        server_assignor=changed(request.server_assignor, old.server_assignor),
     )
 
 
 def unknown_member(group_id: str, member_id: str) -> HeartbeatError:
     """The error for a member that the group lacks."""
     return HeartbeatError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group_id}.")
-
-
-def _changed(sent: T | None, current: T) -> T:
-    """The value that a request sets; null leaves it as it is."""
-    return current if sent is None else sent

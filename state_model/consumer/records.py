@@ -4,19 +4,15 @@
 topics and partitions in the order of its hash tables, `record_of` in ascending order, as Kafka does with topic names.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
-from state_model.consumer.group_values import (
-    GroupMetadata,
-    MemberMetadata,
-    PartitionMetadata,
-    ResolvedExpression,
-    TargetMetadata,
-)
+from state_model.consumer.group_spec import by_topic
+from state_model.consumer.group_values import GroupMetadata, MemberMetadata, PartitionMetadata, ResolvedExpression
 from state_model.consumer.reconciliation import MemberAssignment, Partition, Partitions
 from state_model.group_records import GroupRecord
 from state_model.group_schemas import RECORD_TYPES
+from state_model.group_targets import TargetMetadata
 from state_model.schema import Tree
 
 METADATA: Final = 3
@@ -124,7 +120,7 @@ def _epoch_trees(epochs: Mapping[Partition, int]) -> tuple[Tree, ...]:
             "partitions": numbers,
             "assignment_epochs": tuple(epochs[Partition(topic_id, number)] for number in numbers),
         }
-        for topic_id, numbers in _by_topic(epochs)
+        for topic_id, numbers in by_topic(epochs).items()
     )
 
 
@@ -135,16 +131,9 @@ def _member_target(tree: _Tree) -> Partitions:
 
 
 def _member_target_tree(value: Partitions) -> Tree:
-    topics: list[Tree] = [{"topic_id": topic_id, "partitions": numbers} for topic_id, numbers in _by_topic(value)]
+    assignment = by_topic(value)
+    topics: list[Tree] = [{"topic_id": topic_id, "partitions": assignment[topic_id]} for topic_id in assignment]
     return {"topic_partitions": tuple(topics)}
-
-
-def _by_topic(partitions: Iterable[Partition]) -> list[tuple[str, tuple[int, ...]]]:
-    """Topic ids, ascending, with their partitions, ascending."""
-    numbers: dict[str, list[int]] = {}
-    for topic_id, number in sorted(partitions):
-        numbers.setdefault(topic_id, []).append(number)
-    return [(topic_id, tuple(topic_numbers)) for topic_id, topic_numbers in numbers.items()]
 
 
 def _expression_tree(value: ResolvedExpression) -> Tree:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from state_model.consumer.group_spec import Assignment, GroupSpec, MemberSpec, SubscriptionType, Targets
+from state_model.consumer.group_spec import Assignment, GroupSpec, MemberSpec, SubscriptionType, Targets, by_topic
 from state_model.consumer.group_values import ConsumerGroup, ConsumerMember, member_metadata
 from state_model.consumer.heartbeat import ErrorCode, HeartbeatError
 from state_model.consumer.reconciliation import Partition, Partitions
@@ -43,14 +43,6 @@ def compute_targets(
     except SharelensError as error:
         raise HeartbeatError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{text}: {error}") from error
     return {member_id: _partitions(targets.get(member_id, {})) for member_id in sorted(members)}
-
-
-def by_topic(partitions: Partitions) -> Assignment:
-    """Partitions as an assignor has them."""
-    numbers: Assignment = {}
-    for topic_id, number in sorted(partitions):
-        numbers[topic_id] = (*numbers.get(topic_id, ()), number)
-    return numbers
 
 
 def _member_spec(member: ConsumerMember, topic_ids: frozenset[str], target: Partitions) -> MemberSpec:

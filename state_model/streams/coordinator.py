@@ -6,14 +6,15 @@ outcome as one operation; then group and soft state of the outcome are in force,
 
 from typing import Final, NamedTuple
 
+from state_model.group_heartbeat import JOINING, LEAVING
 from state_model.group_reconciliation import FencedError
 from state_model.group_records import GroupRecord
-from state_model.group_targets import may_compute_target
+from state_model.group_targets import TargetMetadata, may_compute_target
 from state_model.streams import records
 from state_model.streams.answers import answer_of
 from state_model.streams.assignor import AssignedMember, assign
 from state_model.streams.group import with_value
-from state_model.streams.heartbeat import JOINING, LEAVING, Answer, ErrorCode, Heartbeat, HeartbeatError
+from state_model.streams.heartbeat import Answer, ErrorCode, Heartbeat, HeartbeatError
 from state_model.streams.membership import NEW_ASSIGNMENT, group_of, member_of, unknown_member, updated_metadata
 from state_model.streams.metadata_hash import metadata_hash
 from state_model.streams.reconciliation import reconcile, task_owners
@@ -33,7 +34,6 @@ from state_model.streams.values import (
     MemberState,
     Pairs,
     StreamsGroup,
-    TargetMetadata,
     TasksByType,
     Topology,
 )

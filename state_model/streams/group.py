@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from state_model.group_records import GroupRecord
+from state_model.group_targets import NO_TARGET
 from state_model.streams.records import (
     ASSIGNMENT,
     MEMBER,
@@ -18,7 +19,7 @@ from state_model.streams.records import (
     RecordValue,
     value_of,
 )
-from state_model.streams.values import LEFT_ASSIGNMENT, NO_TARGET, StreamsGroup, StreamsMember
+from state_model.streams.values import LEFT_ASSIGNMENT, StreamsGroup, StreamsMember
 
 NEW_GROUP: Final = StreamsGroup()
 NEW_MEMBER: Final = StreamsMember()

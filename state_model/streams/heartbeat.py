@@ -5,14 +5,11 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from state_model.errors import SharelensError
+from state_model.group_heartbeat import JOINING, LEAVING_STATIC, UNCHANGED_TIMEOUT
 from state_model.streams.topology import Status
 from state_model.streams.values import NO_TASKS, Endpoint, Pairs, Tasks, TasksByType, Topology
 from state_model.topics import INTERNAL_TOPICS
 
-JOINING: Final = 0
-LEAVING: Final = -1
-LEAVING_STATIC: Final = -2
-UNCHANGED_TIMEOUT: Final = -1
 TOPIC_NAME_LENGTH_MAX: Final = 249
 _TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 

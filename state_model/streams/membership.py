@@ -1,12 +1,12 @@
 """Whether a streams group accepts a member, and its metadata after a heartbeat (streams-group §1.3, §1.8, §1.9)."""
 
-from typing import Final, TypeVar
+from typing import Final
 
-from state_model.streams.heartbeat import JOINING, UNCHANGED_TIMEOUT, ErrorCode, Heartbeat, HeartbeatError
+from state_model.group_heartbeat import JOINING, UNCHANGED_TIMEOUT, changed, epoch_problem
+from state_model.streams.heartbeat import ErrorCode, Heartbeat, HeartbeatError
 from state_model.streams.soft_state import Settings
 from state_model.streams.values import MemberAssignment, MemberMetadata, MemberState, StreamsGroup, StreamsMember
 
-T = TypeVar("T")
 NEW_ASSIGNMENT: Final = MemberAssignment(MemberState.STABLE, 0, 0)
 """The assignment of a member before its first record of type 22."""
 _NO_METADATA: Final = MemberMetadata(None, None, "", "", -1, 0, "")
@@ -39,22 +39,14 @@ def member_of(group: StreamsGroup, request: Heartbeat, settings: Settings) -> St
 
 def _check_epoch(assignment: MemberAssignment, request: Heartbeat) -> None:
     """Checks the member epoch; an older one is accepted when the answer with the newer one was lost (§1.9)."""
-    epoch, member_epoch = request.member_epoch, assignment.member_epoch
-    if epoch == member_epoch:
-        return
-    if epoch < member_epoch:
-        owned = request.owned
-        is_subset = owned is not None and all(
-            owned_tasks <= assigned for owned_tasks, assigned in zip(owned, assignment.assigned, strict=True)
-        )
-        if epoch == assignment.previous_member_epoch and is_subset:
-            return
-    raise HeartbeatError(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The streams group member has a {'smaller' if epoch < member_epoch else 'greater'} member epoch "
-        f"({epoch}) than the "
-        f"one known by the group coordinator ({member_epoch}). The member must abandon all its partitions and rejoin.",
+    owned = request.owned
+    is_subset = owned is not None and all(
+        owned_tasks <= assigned for owned_tasks, assigned in zip(owned, assignment.assigned, strict=True)
     )
+    epochs = request.member_epoch, assignment.member_epoch, assignment.previous_member_epoch
+    problem = epoch_problem("streams", *epochs, is_subset=is_subset)
+    if problem is not None:
+        raise HeartbeatError(ErrorCode.FENCED_MEMBER_EPOCH, problem)
 
 
 def updated_metadata(old: MemberMetadata | None, request: Heartbeat) -> MemberMetadata:
@@ -64,14 +56,14 @@ def updated_metadata(old: MemberMetadata | None, request: Heartbeat) -> MemberMe
     old = old or _NO_METADATA
     return MemberMetadata(
         instance_id=old.instance_id,
-        rack_id=_changed(request.rack_id, old.rack_id),
+        rack_id=changed(request.rack_id, old.rack_id),
         client_id=request.client_id,
         client_host=request.client_host,
-        rebalance_timeout_ms=_changed(timeout_ms, old.rebalance_timeout_ms),
-        topology_epoch=_changed(topology_epoch, old.topology_epoch),
-        process_id=_changed(request.process_id, old.process_id),
-        user_endpoint=_changed(request.user_endpoint, old.user_endpoint),
-        client_tags=_changed(request.client_tags, old.client_tags),
+        rebalance_timeout_ms=changed(timeout_ms, old.rebalance_timeout_ms),
+        topology_epoch=changed(topology_epoch, old.topology_epoch),
+        process_id=changed(request.process_id, old.process_id),
+        user_endpoint=changed(request.user_endpoint, old.user_endpoint),
+        client_tags=changed(request.client_tags, old.client_tags),
     )
 
 
@@ -79,8 +71,3 @@ def unknown_member(request: Heartbeat) -> HeartbeatError:
     """The error for a member that the group lacks."""
     text = f"Member {request.member_id} is not a member of group {request.group_id}."
     return HeartbeatError(ErrorCode.UNKNOWN_MEMBER_ID, text)
-
-
-def _changed(sent: T | None, current: T) -> T:
-    """The value that a request sets; null leaves it as it is."""
-    return current if sent is None else sent

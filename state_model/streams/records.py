@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from state_model.group_records import GroupRecord
 from state_model.group_schemas import RECORD_TYPES
+from state_model.group_targets import TargetMetadata
 from state_model.schema import Tree
 from state_model.streams.values import (
     NO_TASKS,
@@ -20,7 +21,6 @@ from state_model.streams.values import (
     MemberMetadata,
     Pairs,
     Subtopology,
-    TargetMetadata,
     TaskId,
     Tasks,
     TasksByType,

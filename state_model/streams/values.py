@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from enum import Enum, IntEnum
 from typing import Final, NamedTuple, TypeAlias
 
+from state_model.group_targets import NEW_TARGET, TargetMetadata
 from state_model.key_map import KeyMap
 
 NO_EPOCH: Final = -1
@@ -176,17 +177,7 @@ class GroupMetadata(NamedTuple):
     failed_description_topology_epoch: int = -1
 
 
-class TargetMetadata(NamedTuple):
-    """The value of record type 20; timestamp 0: none."""
-
-    assignment_epoch: int
-    assignment_timestamp_ms: int = 0
-
-
 NEW_METADATA: Final = GroupMetadata(epoch=1, metadata_hash=0, validated_topology_epoch=0)
-NEW_TARGET: Final = TargetMetadata(assignment_epoch=1)
-NO_TARGET: Final = TargetMetadata(assignment_epoch=NO_EPOCH)
-"""What the tombstone of record type 20 leaves."""
 
 
 class StreamsGroup(NamedTuple):

@@ -15,11 +15,12 @@ from sharelens.broker.coordinators import share_state_partitions
 from sharelens.broker.coordinators.group_log import GroupLog
 from sharelens.broker.coordinators.member_timers import MemberTimers
 from sharelens.broker.coordinators.share_group import GroupError, NamedPartitions, ShareGroup, StatePartitions, apply
-from sharelens.broker.coordinators.share_membership import JOINING, Beat, Heartbeat, Membership, unknown_member
+from sharelens.broker.coordinators.share_membership import Beat, Heartbeat, Membership, unknown_member
 from sharelens.broker.errors import RecordTooLargeError, StorageError
 from sharelens.broker.metrics import BrokerMetrics
 from sharelens.broker.ports import GroupSettings, Persister, Timers, Topics
 from state_model import answers
+from state_model.group_heartbeat import JOINING
 from state_model.group_records import GroupRecord, encode_record
 from state_model.group_schemas import GroupKind
 from state_model.rule_sets import KAFKA_4_3, RuleSet

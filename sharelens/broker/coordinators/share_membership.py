@@ -22,11 +22,9 @@ from sharelens.broker.coordinators.share_group import (
     StatePartitions,
 )
 from sharelens.broker.ports import GroupSettings, Topics
+from state_model.group_heartbeat import JOINING
 from state_model.group_records import GroupRecord
 from state_model.rule_sets import RuleSet
-
-JOINING, LEAVING = 0, -1
-"""Member epochs of requests that join and leave."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

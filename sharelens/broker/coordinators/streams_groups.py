@@ -20,11 +20,12 @@ from sharelens.broker.coordinators.share_group import GroupError
 from sharelens.broker.errors import RecordTooLargeError, StorageError
 from sharelens.broker.metrics import BrokerMetrics
 from sharelens.broker.ports import Handle, Timers, Topic, Topics
+from state_model.group_heartbeat import JOINING, LEAVING
 from state_model.group_records import GroupRecord, encode_record
 from state_model.group_schemas import GroupKind
 from state_model.streams import coordinator
 from state_model.streams.group import apply
-from state_model.streams.heartbeat import JOINING, LEAVING, Answer, Heartbeat, check, check_topic_names
+from state_model.streams.heartbeat import Answer, Heartbeat, check, check_topic_names
 from state_model.streams.soft_state import SoftState
 from state_model.streams.topology import Status, StatusCode, TopicMetadata, required_topics
 from state_model.streams.values import MemberState, StreamsGroup

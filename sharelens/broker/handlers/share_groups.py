@@ -7,13 +7,14 @@ from kio.schema.errors import ErrorCode
 
 from sharelens.broker.coordinators.share_group import Assignment, GroupError, ShareGroup, ShareMember
 from sharelens.broker.coordinators.share_groups import ShareGroups
-from sharelens.broker.coordinators.share_membership import JOINING, LEAVING, Heartbeat
+from sharelens.broker.coordinators.share_membership import Heartbeat
 from sharelens.broker.coordinators.share_offsets import ShareOffsets, TopicErrors, TopicOffsets
 from sharelens.broker.ports import Topics
 from sharelens.broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from sharelens.broker.protocol.steps import LazyArray
 from sharelens.broker.security.authorization.entries import ResourceType
 from sharelens.kafka_formats.messages.api_keys import ApiKey
+from state_model.group_heartbeat import JOINING, LEAVING
 
 MEMBER_ID_MAX_LENGTH = 36
 ASSIGNOR_NAME = "simple"

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final
 
 from sharelens.broker.coordinators.share_group import GroupError
-from sharelens.broker.coordinators.share_membership import JOINING, Heartbeat
+from sharelens.broker.coordinators.share_membership import Heartbeat
 from sharelens.broker.ports import Handle
 from sharelens.broker.share.acknowledgement import AcknowledgementBatch, AcknowledgeType
 from sharelens.broker.share.acquisition import AcquiredRange, AcquireMode
@@ -14,6 +14,7 @@ from sharelens.broker.share.codes import ShareErrorCode
 from sharelens.broker.share.manager import FetchTerms, share_partition_key
 from sharelens.broker.share.sessions import ShareSession, ShareSessionError, TopicIdPartition
 from sharelens.broker.simulator.world import World
+from state_model.group_heartbeat import JOINING
 from state_model.tuples import maker
 
 ACCEPT: Final = int(AcknowledgeType.ACCEPT)

@@ -10,7 +10,8 @@ from sharelens.broker.coordinators.classic_records import CommittedOffset
 from sharelens.broker.coordinators.share_group import GroupError
 from sharelens.broker.ports import Handle, TopicPartition
 from sharelens.broker.simulator.world import World
-from state_model.streams.heartbeat import JOINING, LEAVING, UNCHANGED_TIMEOUT, Heartbeat, HeartbeatError
+from state_model.group_heartbeat import JOINING, LEAVING, UNCHANGED_TIMEOUT
+from state_model.streams.heartbeat import Heartbeat, HeartbeatError
 from state_model.streams.values import NO_TASKS_BY_TYPE, Subtopology, TasksByType, TopicInfo, Topology
 
 SOURCE_TOPIC: Final = "words"

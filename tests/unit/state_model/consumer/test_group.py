@@ -12,11 +12,11 @@ from state_model.consumer.group_values import (
     MemberMetadata,
     PartitionMetadata,
     ResolvedExpression,
-    TargetMetadata,
 )
 from state_model.consumer.reconciliation import MemberAssignment, MemberState, Partition
 from state_model.consumer.records import record_of
 from state_model.group_records import GroupRecord
+from state_model.group_targets import TargetMetadata
 
 TOPIC = "AAECAwQFBgcICQoLDA0ODw"
 FIRST = Partition(TOPIC, 1)

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state_model.group_records import GroupRecord
+from state_model.group_targets import TargetMetadata
 from state_model.streams.group import apply
 from state_model.streams.records import record_of
 from state_model.streams.values import (
@@ -17,7 +18,6 @@ from state_model.streams.values import (
     StreamsGroup,
     StreamsMember,
     Subtopology,
-    TargetMetadata,
     TaskId,
     TasksByType,
     Topology,

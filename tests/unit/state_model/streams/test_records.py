@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from state_model.group_records import GroupRecord, decode_record, encode_record
 from state_model.group_schemas import RECORD_TYPES, GroupKind
+from state_model.group_targets import TargetMetadata
 from state_model.streams.records import STREAMS_TYPES, record_of, value_of
 from state_model.streams.values import (
     CopartitionGroup,
@@ -13,7 +14,6 @@ from state_model.streams.values import (
     MemberMetadata,
     MemberState,
     Subtopology,
-    TargetMetadata,
     TaskId,
     TasksByType,
     TopicInfo,
