@@ -1,13 +1,21 @@
 """The installed command: one command line, and the end of its process."""
 
 import atexit
+import gc
 import logging
 import os
 import sys
 from contextlib import suppress
 from typing import NoReturn
 
-from sharelens.cli.app import main
+from state_model.collection import lasting_objects
+
+with lasting_objects():
+    from sharelens.cli.app import main
+
+NEW_OBJECTS = 10_000
+"""After so many new objects the garbage collector looks at them: with Python's 700 it takes a tenth of a short command,
+because imports make objects that stay."""
 
 
 def command() -> NoReturn:
@@ -17,6 +25,7 @@ def command() -> NoReturn:
     flushed), and before what C++ does: it destroys what threads of Arrow and delta-rs may still use, which aborts a
     process that has answered.
     """
+    gc.set_threshold(NEW_OBJECTS)
     codes: list[int] = []
     atexit.register(_leave, codes)  # the first that is registered is called last
     codes.append(main())

@@ -37,11 +37,11 @@ from sharelens.groups.replay import (
     ShareGroup,
     each_change,
     in_parts,
-    paused_collection,
     with_log_times,
 )
 from sharelens.groups.streams_histories import GROUP_COLUMNS, TASK_COLUMNS, StreamsGroupHistories
 from sharelens.groups.streams_values import MEMBER_COLUMNS
+from state_model.collection import paused_collection
 from state_model.streams.records import STREAMS_TYPES
 
 INITIALIZATION_COLUMNS = ("topic_id", "partition", "status", "topic")

@@ -6,10 +6,8 @@ The rules are those of Kafka's GroupMetadataManager.replay (consumer-offsets-rec
 groups and members change nothing, because compaction may have removed what they end.
 """
 
-import gc
 import json
 from collections.abc import Collection, Hashable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -48,18 +46,6 @@ def in_log_order(records: pa.Table) -> pa.Table:
     partitions, offsets = (records.column(name).to_numpy() for name, _ in GROUP_RECORD_ORDER)
     is_next = (partitions[1:] == partitions[:-1]) & (offsets[1:] >= offsets[:-1])
     return records if (is_next | (partitions[1:] > partitions[:-1])).all() else records.sort_by(GROUP_RECORD_ORDER)
-
-
-@contextmanager
-def paused_collection() -> Iterator[None]:
-    """No garbage collection meanwhile: a replay makes millions of objects without cycles, so it would free nothing."""
-    is_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if is_enabled:
-            gc.enable()
 
 
 class GroupChange(NamedTuple):

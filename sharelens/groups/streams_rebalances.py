@@ -16,11 +16,12 @@ import pyarrow as pa
 
 from sharelens.groups.intervals import Row, marks
 from sharelens.groups.rebalance_rows import Move, RebalanceRows, TargetChange
-from sharelens.groups.replay import CompactionBound, GroupChange, changes, paused_collection
+from sharelens.groups.replay import CompactionBound, GroupChange, changes
 from sharelens.groups.schemas import ACTIVE, DEAD, STREAMS_REBALANCE
 from sharelens.groups.streams_replay import SettledMembers, StreamsReplay
 from sharelens.groups.streams_values import TASK_TYPES, TaskCell, epochs_of, metadata_of, read_value
 from sharelens.groups.whole_logs import whole_groups
+from state_model.collection import paused_collection
 from state_model.streams.records import ASSIGNMENT, MEMBER, MEMBER_TARGET, METADATA, STREAMS_TYPES, TARGET
 from state_model.streams.values import GroupState, StreamsGroup, StreamsMember
 

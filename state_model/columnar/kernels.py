@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from functools import cached_property, update_wrapper
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Generic, ParamSpec, TypeVar, cast
 
+from state_model.collection import lasting_objects
 from state_model.columnar.hidden_modules import hidden
 
 Parameters = ParamSpec("Parameters")
@@ -73,13 +75,19 @@ class Kernel(Generic[Parameters, Result]):
 
     @staticmethod
     def _compiler() -> Any:
-        with hidden("scipy"):  # numba.np.arraymath looks for a BLAS in SciPy, which no kernel uses: docs/adr/0010
-            import numba  # deferred: a command that computes nothing starts without it
-            import numba.np.arraymath
+        if not Kernel.is_numba_loaded:
+            _load_numba()
+        import numba  # deferred: a command that computes nothing starts without it
 
-        Kernel.is_numba_loaded = True
-        _call_once()
         return numba.njit
+
+
+def _load_numba() -> None:
+    # numba.np.arraymath looks for a BLAS in SciPy, which no kernel uses: docs/adr/0010
+    with lasting_objects(), hidden("scipy"):
+        import_module("numba.np.arraymath")
+    Kernel.is_numba_loaded = True
+    _call_once()
 
 
 def _call_once() -> None:
