@@ -14,9 +14,9 @@ def test_collection_is_paused_and_then_as_before(was_enabled: bool) -> None:
     try:
         (gc.enable if was_enabled else gc.disable)()
         with suppress(ValueError), paused_collection():
-            seen = gc.isenabled()
+            is_collecting = gc.isenabled()
             raise ValueError
-        assert not seen
+        assert not is_collecting
         assert gc.isenabled() == was_enabled
     finally:
         (gc.enable if is_enabled else gc.disable)()
