@@ -8,6 +8,7 @@ import sys
 from contextlib import suppress
 from typing import NoReturn
 
+from sharelens.cli.allocation import limit_arenas
 from state_model.collection import lasting_objects
 
 with lasting_objects():
@@ -26,6 +27,7 @@ def command() -> NoReturn:
     process that has answered.
     """
     gc.set_threshold(NEW_OBJECTS)
+    limit_arenas()
     codes: list[int] = []
     atexit.register(_leave, codes)  # the first that is registered is called last
     codes.append(main())
