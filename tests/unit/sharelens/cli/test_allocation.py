@@ -33,9 +33,7 @@ library.fclose(file)
 """
 
 
-@pytest.mark.skipif(
-    not hasattr(ctypes.CDLL(None), "malloc_info"), reason="arenas are those of glibc"
-)
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_info"), reason="arenas are those of glibc")
 def test_threads_share_arenas(tmp_path: Path) -> None:
     arenas = {}
     for kind in ("limited", "usual"):
