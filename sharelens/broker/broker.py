@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from sharelens.broker import parts
 from sharelens.broker.config.groups import ShareGroups as ShareGroupConfigs
 from sharelens.broker.config.listeners import Listener
 from sharelens.broker.config.settings import Settings, Source
+from sharelens.broker.coordinators.epoch_groups import AnyEpochGroups, replace_by_classic
 from sharelens.broker.coordinators.group_log import GroupLog
 from sharelens.broker.coordinators.share_offsets import ShareOffsets
 from sharelens.broker.errors import ConfigError
@@ -89,10 +91,13 @@ class Broker:
             )
             self.group_log = GroupLog(self.catalog, self.logs, codec=config.integer("offsets.topic.compression.codec"))
             self.classic_groups = parts.classic_groups(foundation, self.group_log)
-            self.streams_groups = parts.streams_groups(foundation, self.group_log, self.classic_groups)
-            self.classic_groups.replace_foreign = self.streams_groups.replace_by_classic
+            surroundings = parts.group_surroundings(foundation, self.group_log, self.classic_groups)
+            self.consumer_groups = parts.consumer_groups(foundation, surroundings)
+            self.streams_groups = parts.streams_groups(foundation, surroundings)
+            self.epoch_groups: Sequence[AnyEpochGroups] = (self.consumer_groups, self.streams_groups)
+            self.classic_groups.replace_foreign = partial(replace_by_classic, self.epoch_groups)
             self.offset_commits = parts.offset_commits(
-                foundation, self.group_log, self.classic_groups, self.streams_groups
+                foundation, self.group_log, self.classic_groups, self.epoch_groups
             )
             self.transactions = parts.transactions(foundation, self.logs, self.classic_groups.offsets)
             self.share_coordinator = parts.share_coordinator(
@@ -129,6 +134,11 @@ class Broker:
     def share_version(self) -> int:
         """The finalized level of share.version."""
         return self.features.share_version
+
+    @property
+    def group_version(self) -> int:
+        """The finalized level of group.version."""
+        return self.features.group_version
 
     @property
     def streams_version(self) -> int:
@@ -168,12 +178,13 @@ class Broker:
         replays = {
             GroupKind.CLASSIC: self.classic_groups.replay,
             GroupKind.SHARE: self.share_groups.replay,
-            GroupKind.STREAMS: self.streams_groups.replay,
+            **{groups.kind: groups.replay for groups in self.epoch_groups},
         }
         self.group_log.load(replays, self.classic_groups.offsets)
         self.classic_groups.start()
         self.share_groups.start()
-        self.streams_groups.start()
+        for groups in self.epoch_groups:
+            groups.start()
         self.offset_commits.start()
         self.transactions.start()
         self.share_coordinator.start()
@@ -246,16 +257,18 @@ class _TopicEvents:
         self._broker = broker
 
     def topic_changed(self, topic: Topic) -> None:
-        """Share and streams groups compare their topics."""
+        """Groups compare their topics."""
         self._broker.share_groups.topics_changed()
-        self._broker.streams_groups.topic_changed(topic)
+        for groups in self._broker.epoch_groups:
+            groups.topic_changed(topic)
 
     def topic_deleted(self, topic: Topic) -> None:
         """Delete the offsets, the share partitions and the state of the topic."""
         self._broker.offset_commits.topic_deleted(topic.name)
         self._broker.share_partitions.topic_deleted(topic.topic_id)
         self._broker.share_groups.topics_deleted([topic.topic_id])
-        self._broker.streams_groups.topic_changed(topic)
+        for groups in self._broker.epoch_groups:
+            groups.topic_changed(topic)
         self._broker.share_coordinator.delete_topics([topic.topic_id])
 
 

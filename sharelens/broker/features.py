@@ -9,7 +9,10 @@ from sharelens.broker.errors import ConfigError, OptionError
 KafkaVersion = Literal["4.3", "4.4"]
 SHARE_VERSION = "share.version"
 STREAMS_VERSION = "streams.version"
-DEFAULT_STREAMS_VERSION = 1
+GROUP_VERSION = "group.version"
+SWITCHES = (GROUP_VERSION, STREAMS_VERSION)
+"""Features with levels 0 (off) and SWITCHED_ON, the default."""
+SWITCHED_ON = 1
 DEFAULT_SHARE_VERSION = 1
 DEAD_LETTERS_SHARE_VERSION = 2
 
@@ -35,7 +38,7 @@ class Features:
         """Each feature that can be set, with its levels."""
         return {
             SHARE_VERSION: Levels(lowest=0, highest=_highest(self.kafka_version)),
-            STREAMS_VERSION: Levels(lowest=0, highest=DEFAULT_STREAMS_VERSION),
+            **{name: Levels(lowest=0, highest=SWITCHED_ON) for name in SWITCHES},
         }
 
     def finalized(self) -> Mapping[str, int]:
@@ -46,6 +49,11 @@ class Features:
     def share_version(self) -> int:
         """0: share groups are off; 2: dead letters too."""
         return self.levels[SHARE_VERSION]
+
+    @property
+    def group_version(self) -> int:
+        """0: consumer groups whose members have epochs are off."""
+        return self.levels[GROUP_VERSION]
 
     @property
     def streams_version(self) -> int:
@@ -61,18 +69,21 @@ def choose(requested: Mapping[str, int], stored: Mapping[str, int], kafka_versio
     Raises:
         ConfigError: an unknown feature, or a level that the version of Kafka does not have.
     """
+    known = (SHARE_VERSION, *SWITCHES)
     for name in requested:
-        if name not in (SHARE_VERSION, STREAMS_VERSION):
-            raise ConfigError(f"feature {name} is not supported: {SHARE_VERSION} and {STREAMS_VERSION} are")
+        if name not in known:
+            raise ConfigError(f"feature {name} is not supported: {', '.join(known)} are")
     level = requested.get(SHARE_VERSION, stored.get(SHARE_VERSION, DEFAULT_SHARE_VERSION))
     version = kafka_version or ("4.4" if level >= DEAD_LETTERS_SHARE_VERSION else "4.3")
     highest = _highest(version)
     if not 0 <= level <= highest:
         raise ConfigError(f"{SHARE_VERSION}={level}: Kafka {version} has levels from 0 to {highest}")
-    streams = requested.get(STREAMS_VERSION, stored.get(STREAMS_VERSION, DEFAULT_STREAMS_VERSION))
-    if not 0 <= streams <= DEFAULT_STREAMS_VERSION:
-        raise ConfigError(f"{STREAMS_VERSION}={streams}: this broker has levels from 0 to {DEFAULT_STREAMS_VERSION}")
-    return Features(kafka_version=version, levels={SHARE_VERSION: level, STREAMS_VERSION: streams})
+    levels = {SHARE_VERSION: level}
+    for name in SWITCHES:
+        levels[name] = requested.get(name, stored.get(name, SWITCHED_ON))
+        if not 0 <= levels[name] <= SWITCHED_ON:
+            raise ConfigError(f"{name}={levels[name]}: this broker has levels from 0 to {SWITCHED_ON}")
+    return Features(kafka_version=version, levels=levels)
 
 
 def parse(texts: tuple[str, ...]) -> dict[str, int]:

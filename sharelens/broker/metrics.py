@@ -1,4 +1,4 @@
-"""The broker's metrics that KIP-932 and KIP-1071 list, as plain numbers.
+"""The broker's metrics that KIP-932, KIP-848 and KIP-1071 list, as plain numbers.
 
 Counting costs an addition and imports nothing; sharelens/broker/metrics_endpoint.py serves them. None has a
 label that a client can choose, so their number is fixed.
@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 
 from sharelens.broker.share.acknowledgement import AcknowledgementBatch, AcknowledgeType
+from state_model.group_schemas import GroupKind
 
 IDLE_WINDOW_S = 10.0
 IDLE_WINDOWS = 6
@@ -46,26 +47,24 @@ class BrokerMetrics:
         share_partition_load: from the first fetch of a share partition to its state.
         state_partition_load: of a partition of `__share_group_state` from its log.
         state_write: WriteShareGroupState, its append included.
-        share_group_rebalances, streams_group_rebalances: heartbeats that raised a group's epoch.
+        group_rebalances: heartbeats that raised a group's epoch, by kind; of consumer groups also resolutions that did.
     """
 
     __slots__ = (
         "acknowledged_records",
+        "group_rebalances",
         "requests",
         "share_acknowledgements",
-        "share_group_rebalances",
         "share_partition_load",
         "state_partition_load",
         "state_write",
-        "streams_group_rebalances",
     )
 
     def __init__(self) -> None:
         self.requests: Counter[int] = Counter()
         self.share_acknowledgements = 0
         self.acknowledged_records = [0] * len(AcknowledgeType)
-        self.share_group_rebalances = 0
-        self.streams_group_rebalances = 0
+        self.group_rebalances: Counter[GroupKind] = Counter()
         self.share_partition_load = Timing()
         self.state_partition_load = Timing()
         self.state_write = Timing()

@@ -10,8 +10,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
+from sharelens.broker.coordinators.epoch_groups import AnyEpochGroups
 from sharelens.broker.coordinators.share_groups import ShareGroups
-from sharelens.broker.coordinators.streams_groups import StreamsGroups
 from sharelens.broker.errors import listen_problem
 from sharelens.broker.metrics import BrokerMetrics, IdleSelector, Timing
 from sharelens.broker.ports import Topics
@@ -19,7 +19,9 @@ from sharelens.broker.protocol.server import ListenError
 from sharelens.broker.share.acknowledgement import AcknowledgeType
 from sharelens.broker.text_endpoint import TextEndpoint
 from sharelens.kafka_formats.messages.api_keys import ApiKey
-from state_model.streams.values import GroupState
+from state_model.consumer.group_values import GroupState as ConsumerGroupState
+from state_model.group_schemas import GroupKind
+from state_model.streams.values import GroupState as StreamsGroupState
 from state_model.topics import STATE_TOPIC
 
 HOST = "127.0.0.1"
@@ -27,8 +29,11 @@ HOST = "127.0.0.1"
 _GROUPS = "kafka_server_group_coordinator_metrics"
 _SHARE = "kafka_server_share_group_metrics"
 _STATE = "kafka_server_share_coordinator_metrics"
-_STATES = ("Empty", "Stable", "Dead")
-_STREAMS_STATES = tuple(state.value for state in GroupState)
+_STATES = {
+    GroupKind.SHARE: ("Empty", "Stable", "Dead"),
+    GroupKind.CONSUMER: tuple(state.value for state in ConsumerGroupState),
+    GroupKind.STREAMS: tuple(state.value for state in StreamsGroupState),
+}
 _REQUESTS = "kafka_network_request_metrics_requests"
 _TYPES = (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT, AcknowledgeType.RENEW)
 
@@ -40,13 +45,13 @@ class KafkaCollector(Collector):
         self,
         metrics: BrokerMetrics,
         groups: ShareGroups,
-        streams_groups: StreamsGroups,
+        epoch_groups: Sequence[AnyEpochGroups],
         topics: Topics,
         idle: IdleSelector | None = None,
     ) -> None:
         self._metrics = metrics
         self._groups = groups
-        self._streams_groups = streams_groups
+        self._epoch_groups = epoch_groups
         self._topics = topics
         self._idle = idle
 
@@ -64,17 +69,17 @@ class KafkaCollector(Collector):
         return family
 
     def _group_coordinator(self) -> Iterator[Metric]:
-        share = [group.state for group in self._groups]
-        streams = [group.state.value for _, group in self._streams_groups]
+        states = {GroupKind.SHARE: [group.state for group in self._groups]}
+        for groups in self._epoch_groups:
+            states[groups.kind] = [group.state.value for _, group in groups]
         counts = GaugeMetricFamily(f"{_GROUPS}_group_count", "Groups of a type.", labels=("protocol",))
-        counts.add_metric(("share",), len(share))
-        counts.add_metric(("streams",), len(streams))
-        yield counts
-        yield _by_state("share", share, _STATES)
-        yield _by_state("streams", streams, _STREAMS_STATES)
         rebalances = CounterMetricFamily(f"{_GROUPS}_rebalance", "Rebalances of groups.", labels=("protocol",))
-        rebalances.add_metric(("share",), self._metrics.share_group_rebalances)
-        rebalances.add_metric(("streams",), self._metrics.streams_group_rebalances)
+        for kind, of_kind in states.items():
+            counts.add_metric((kind.value,), len(of_kind))
+            rebalances.add_metric((kind.value,), self._metrics.group_rebalances[kind])
+        yield counts
+        for kind, of_kind in states.items():
+            yield _by_state(kind.value, of_kind, _STATES[kind])
         yield rebalances
 
     def _share_groups(self) -> Iterator[Metric]:

@@ -1,14 +1,21 @@
 """Creates the parts of the broker, each from the configuration and the parts that it needs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from sharelens.broker.config.groups import StreamsGroupSettings, streams_group_settings
+from sharelens.broker.config.groups import (
+    ConsumerGroupSettings,
+    StreamsGroupSettings,
+    consumer_group_settings,
+    streams_group_settings,
+)
 from sharelens.broker.config.settings import Settings, parse_all
 from sharelens.broker.config.topic_keys import TOPIC
 from sharelens.broker.coordinators.classic_groups import ClassicGroups, ClassicGroupSettings
+from sharelens.broker.coordinators.consumer_groups import ConsumerGroups
+from sharelens.broker.coordinators.epoch_groups import AnyEpochGroups, GroupSurroundings
 from sharelens.broker.coordinators.group_log import GroupLog
 from sharelens.broker.coordinators.group_offsets import GroupOffsets
 from sharelens.broker.coordinators.internal_topics import InternalTopics
@@ -16,6 +23,7 @@ from sharelens.broker.coordinators.offset_commits import OffsetCommits, OffsetSe
 from sharelens.broker.coordinators.share_coordinator import ShareCoordinator, ShareCoordinatorSettings
 from sharelens.broker.coordinators.share_groups import ShareGroupCoordinatorSettings, ShareGroups
 from sharelens.broker.coordinators.streams_groups import StreamsGroups
+from sharelens.broker.coordinators.topic_expressions import expression_error
 from sharelens.broker.coordinators.transaction_log import TransactionLog
 from sharelens.broker.coordinators.transactions import Transactions, TransactionSettings
 from sharelens.broker.errors import ConfigError
@@ -128,7 +136,10 @@ def classic_groups(foundation: Foundation, group_log: GroupLog) -> ClassicGroups
 
 
 def offset_commits(
-    foundation: Foundation, group_log: GroupLog, classic_groups: ClassicGroups, streams_groups: StreamsGroups
+    foundation: Foundation,
+    group_log: GroupLog,
+    classic_groups: ClassicGroups,
+    epoch_groups: Sequence[AnyEpochGroups],
 ) -> OffsetCommits:
     """Commits and expiry of offsets."""
     config = foundation.config
@@ -137,10 +148,37 @@ def offset_commits(
         retention_ms=config.integer("offsets.retention.minutes") * MINUTE_MS,
         retention_check_interval_ms=config.integer("offsets.retention.check.interval.ms"),
     )
-    return OffsetCommits(group_log, classic_groups, streams_groups, foundation.timers, settings)
+    return OffsetCommits(group_log, classic_groups, epoch_groups, foundation.timers, settings)
 
 
-def streams_groups(foundation: Foundation, group_log: GroupLog, classic_groups: ClassicGroups) -> StreamsGroups:
+def group_surroundings(foundation: Foundation, group_log: GroupLog, classic_groups: ClassicGroups) -> GroupSurroundings:
+    """What consumer and streams groups rest on."""
+    return GroupSurroundings(
+        log=group_log,
+        topics=foundation.catalog,
+        timers=foundation.timers,
+        offsets=classic_groups.offsets,
+        classic_groups=classic_groups,
+        rack=foundation.config.text("broker.rack"),
+        metrics=foundation.metrics,
+    )
+
+
+def consumer_groups(foundation: Foundation, surroundings: GroupSurroundings) -> ConsumerGroups:
+    """The consumer groups."""
+
+    def group_settings(group_id: str) -> ConsumerGroupSettings:
+        group_configs = foundation.catalog.group_configs.get(group_id, UNSET)
+        return consumer_group_settings(foundation.config, group_configs, expression_error)
+
+    return ConsumerGroups(
+        surroundings,
+        group_settings=group_settings,
+        all_topics=lambda: foundation.catalog.topics.values(),
+    )
+
+
+def streams_groups(foundation: Foundation, surroundings: GroupSurroundings) -> StreamsGroups:
     """The streams groups."""
 
     def group_settings(group_id: str) -> StreamsGroupSettings:
@@ -158,15 +196,9 @@ def streams_groups(foundation: Foundation, group_log: GroupLog, classic_groups: 
         foundation.catalog.create(topic.name, topic.partitions, configs)
 
     return StreamsGroups(
-        log=group_log,
-        topics=foundation.catalog,
-        timers=foundation.timers,
+        surroundings,
         group_settings=group_settings,
-        offsets=classic_groups.offsets,
-        classic_groups=classic_groups,
         internal_topics=InternalTopics(foundation.timers, create_topic),
-        rack=foundation.config.text("broker.rack"),
-        metrics=foundation.metrics,
     )
 
 

@@ -70,7 +70,7 @@ async def _metrics(
     # Only a broker with metrics loads prometheus_client.
     from sharelens.broker.metrics_endpoint import HOST, KafkaCollector, MetricsEndpoint
 
-    collector = KafkaCollector(served.metrics, served.share_groups, served.streams_groups, served.catalog, idle)
+    collector = KafkaCollector(served.metrics, served.share_groups, served.epoch_groups, served.catalog, idle)
     endpoint = MetricsEndpoint(collector)
     bound = await endpoint.listen(port)
     try:

@@ -5,7 +5,7 @@ outcome as one operation; then group and soft state of the outcome are in force,
 those of GroupMetadataManager of Kafka 4.3.1, without members of the classic protocol.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from state_model.consumer import records
@@ -153,13 +153,25 @@ def _leave_for_a_while(group: ConsumerGroup, soft: SoftState, request: Heartbeat
 
 def fence(group_id: str, group: ConsumerGroup, soft: SoftState, member_id: str, topics: Topics) -> Outcome:
     """The outcome of removing a member: it left, or its session or its time to revoke partitions expired."""
+    return fence_all(group_id, group, soft, (member_id,), topics)
+
+
+def fence_all(
+    group_id: str, group: ConsumerGroup, soft: SoftState, member_ids: Sequence[str], topics: Topics
+) -> Outcome:
+    """The outcome of removing members at once, at least one: the group epoch grows once.
+
+    The answer is that of the last one.
+    """
     draft = Draft(group_id, group)
-    regex = member_metadata(group.members[member_id]).subscribed_topic_regex
-    draft.end_member(member_id)
-    if regex and not draft.group.regex_subscribers[regex]:
-        draft.end(records.REGULAR_EXPRESSION, regex)
+    expressions = [member_metadata(group.members[member_id]).subscribed_topic_regex for member_id in member_ids]
+    for member_id in member_ids:
+        draft.end_member(member_id)
+    for regex in dict.fromkeys(filter(None, expressions)):
+        if not draft.group.regex_subscribers[regex]:
+            draft.end(records.REGULAR_EXPRESSION, regex)
     draft.update_metadata(topics, raises_epoch=True)
-    return Outcome(tuple(draft.records), draft.group, soft, Answer(member_id, LEAVING), ends_revocation=True)
+    return Outcome(tuple(draft.records), draft.group, soft, Answer(member_ids[-1], LEAVING), ends_revocation=True)
 
 
 def expire_session(

@@ -2,34 +2,42 @@
 
 import itertools
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from sharelens.broker.config.groups import StreamsGroupSettings
+from sharelens.broker.config.groups import ConsumerGroupSettings, StreamsGroupSettings
 from sharelens.broker.coordinators.classic_groups import ClassicGroups, ClassicGroupSettings, JoinRequest, MemberCall
+from sharelens.broker.coordinators.consumer_groups import ConsumerGroups
+from sharelens.broker.coordinators.epoch_groups import GroupSurroundings, replace_by_classic
 from sharelens.broker.coordinators.group_log import GroupLog
 from sharelens.broker.coordinators.internal_topics import InternalTopics
 from sharelens.broker.coordinators.offset_commits import OffsetCommits
 from sharelens.broker.coordinators.streams_groups import StreamsGroups
 from sharelens.broker.errors import ConfigError
+from state_model.consumer.assignors import ASSIGNORS
+from state_model.consumer.soft_state import Settings as ConsumerSettings
 from state_model.group_schemas import GroupKind
 from state_model.streams.soft_state import Settings
 
+CONSUMER_SETTINGS = ConsumerGroupSettings(45_000, 600_000, ConsumerSettings(assignors=ASSIGNORS))
 STREAMS_SETTINGS = StreamsGroupSettings(session_timeout_ms=45_000, machine=Settings(initial_rebalance_delay_ms=0))
 RANGE = (("range", b"topics"),)
 
 
-def streams_groups(cluster, log, timers, classic_groups, settings=STREAMS_SETTINGS):
-    """Streams groups over logs in memory, which create their internal topics there."""
+def epoch_groups(cluster, log, timers, classic_groups):
+    """Consumer and streams groups over logs in memory; a classic group may take the id of an empty one."""
+    surroundings = GroupSurroundings(
+        log=log, topics=cluster, timers=timers, offsets=classic_groups.offsets, classic_groups=classic_groups
+    )
+    consumers = ConsumerGroups(
+        surroundings, group_settings=lambda group_id: CONSUMER_SETTINGS, all_topics=lambda: cluster.topics.values()
+    )
     streams = StreamsGroups(
-        log=log,
-        topics=cluster,
-        timers=timers,
-        group_settings=lambda group_id: settings,
-        offsets=classic_groups.offsets,
-        classic_groups=classic_groups,
+        surroundings,
+        group_settings=lambda group_id: STREAMS_SETTINGS,
         internal_topics=InternalTopics(timers, lambda topic: create_topic(cluster, streams, topic)),
     )
-    classic_groups.replace_foreign = streams.replace_by_classic
-    return streams
+    classic_groups.replace_foreign = partial(replace_by_classic, (consumers, streams))
+    return consumers, streams
 
 
 def create_topic(cluster, streams, topic):
@@ -40,7 +48,7 @@ def create_topic(cluster, streams, topic):
 
 
 class Coordinator:
-    """The coordinator of classic and streams groups over logs in memory; `restart` loads another from those logs."""
+    """The coordinator of all groups with offsets, over logs in memory; `restart` loads another from those logs."""
 
     def __init__(self, cluster, timers, **settings):
         self.cluster = cluster
@@ -52,12 +60,13 @@ class Coordinator:
     def restart(self):
         self.log = GroupLog(self.cluster, self.cluster)
         self.groups = ClassicGroups(self.log, self.timers, self.settings, new_id=lambda: str(next(self._ids)))
-        self.streams = streams_groups(self.cluster, self.log, self.timers, self.groups)
-        self.commits = OffsetCommits(self.log, self.groups, self.streams, self.timers)
-        replays = {GroupKind.CLASSIC: self.groups.replay, GroupKind.STREAMS: self.streams.replay}
+        kinds = epoch_groups(self.cluster, self.log, self.timers, self.groups)
+        self.consumers, self.streams = kinds
+        self.commits = OffsetCommits(self.log, self.groups, kinds, self.timers)
+        replays = {GroupKind.CLASSIC: self.groups.replay} | {groups.kind: groups.replay for groups in kinds}
         self.log.load(replays, self.groups.offsets)
-        self.groups.start()
-        self.streams.start()
+        for groups in (self.groups, *kinds):
+            groups.start()
         self.commits.start()
 
     def member(self, group_id="g", **changes):

@@ -128,41 +128,41 @@ class MemoryCluster:
     def __init__(self, timers, internal_partitions=50):
         self.timers = timers
         self._internal_partitions = internal_partitions
-        self._topics = {}
+        self.topics = {}
         self._logs = {}
         self._ids = itertools.count(1)
 
     def create(self, name, partitions, is_internal=False):
         topic_id = uuid_text(next(self._ids).to_bytes(16, "big"))
-        self._topics[name] = Topic(name=name, topic_id=topic_id, partitions=partitions, is_internal=is_internal)
+        self.topics[name] = Topic(name=name, topic_id=topic_id, partitions=partitions, is_internal=is_internal)
         self._add_logs(name)
-        return self._topics[name]
+        return self.topics[name]
 
     def grow(self, name, partitions):
-        self._topics[name] = replace(self._topics[name], partitions=partitions)
+        self.topics[name] = replace(self.topics[name], partitions=partitions)
         self._add_logs(name)
 
     def delete(self, name):
-        topic = self._topics.pop(name)
+        topic = self.topics.pop(name)
         for partition in range(topic.partitions):
             del self._logs[name, partition]
         return topic
 
     def _add_logs(self, name):
-        topic = self._topics[name]
+        topic = self.topics[name]
         for partition in range(topic.partitions):
             if (name, partition) not in self._logs:
                 self._logs[name, partition] = MemoryLog(name, partition, topic.topic_id, self.timers)
 
     def by_name(self, name):
-        return self._topics.get(name)
+        return self.topics.get(name)
 
     def ensure_internal(self, name):
-        return self._topics.get(name) or self.create(name, self._internal_partitions, is_internal=True)
+        return self.topics.get(name) or self.create(name, self._internal_partitions, is_internal=True)
 
     def by_id(self, topic_id, partition=None):
         """Both `Topics.by_id(topic_id)` and `Logs.by_id(topic_id, partition)`."""
-        topic = next((each for each in self._topics.values() if each.topic_id == topic_id), None)
+        topic = next((each for each in self.topics.values() if each.topic_id == topic_id), None)
         if partition is None or topic is None:
             return topic
         return self._logs.get((topic.name, partition))

@@ -14,7 +14,7 @@ from sharelens.broker.storage.log_config import LogConfig
 from sharelens.broker.storage.partition_log import PartitionLog
 from state_model.group_schemas import GroupKind
 from state_model.uuids import uuid_text
-from tests.broker_parts.broker_groups import streams_groups
+from tests.broker_parts.broker_groups import epoch_groups
 from tests.broker_parts.broker_memory import ManualTimers
 from tests.logs.broker_logs import produced
 
@@ -114,8 +114,8 @@ class Coordinators:
         cluster = self.cluster
         self.group_log = GroupLog(cluster, cluster)
         self.groups = ClassicGroups(self.group_log, self.timers)
-        self.streams = streams_groups(cluster, self.group_log, self.timers, self.groups)
-        self.commits = OffsetCommits(self.group_log, self.groups, self.streams, self.timers)
+        self.epoch_groups = epoch_groups(cluster, self.group_log, self.timers, self.groups)
+        self.commits = OffsetCommits(self.group_log, self.groups, self.epoch_groups, self.timers)
         offsets = self.groups.offsets
         self.group_log.load({GroupKind.CLASSIC: self.groups.replay}, offsets)
         self.groups.start()

@@ -4,7 +4,10 @@ from collections.abc import Mapping
 
 from sharelens.broker.config.definitions import INT_MAX, LONG_MAX, Definition, Kind, table
 from sharelens.broker.config.security_keys import FAILURE_DELAY, SECURITY, listener_definition
+from state_model.consumer.assignors import ASSIGNORS
+from state_model.consumer.expressions import REFRESH_INTERVAL_MS, REFRESH_MIN_INTERVAL_MS
 
+MIGRATION_POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 """The only authorizer."""
 
@@ -37,6 +40,30 @@ def _text(name: str, default: str | None, doc: str, *choices: str, dynamic: bool
 
 def _list(name: str, default: tuple[str, ...], doc: str, *choices: str, dynamic: bool = False) -> Definition:
     return Definition(name=name, kind=Kind.LIST, default=default, doc=doc, choices=choices, is_dynamic=dynamic)
+
+
+def _intervals(kind: str) -> tuple[Definition, ...]:
+    """The times of groups of a kind, with the bounds of what one group may set."""
+    session, heartbeat, assignment = (
+        f"{name}.ms" for name in ("session.timeout", "heartbeat.interval", "assignment.interval")
+    )
+    return (
+        _int(f"group.{kind}.{session}", 45_000, f"Silence after which a member of a {kind} group has left.", 1),
+        _int(f"group.{kind}.min.{session}", 45_000, f"Shortest session timeout that a {kind} group may set.", 1),
+        _int(f"group.{kind}.max.{session}", 60_000, f"Longest session timeout that a {kind} group may set.", 1),
+        _int(f"group.{kind}.{heartbeat}", 5_000, f"How often members of {kind} groups report.", 1),
+        _int(f"group.{kind}.min.{heartbeat}", 5_000, f"Shortest interval that a {kind} group may set.", 1),
+        _int(f"group.{kind}.max.{heartbeat}", 15_000, f"Longest interval that a {kind} group may set.", 1),
+        _int(
+            f"group.{kind}.{assignment}",
+            1_000,
+            f"Shortest time between two assignments of a {kind} group.",
+            0,
+            dynamic=True,
+        ),
+        _int(f"group.{kind}.min.{assignment}", 0, f"Shortest assignment interval that a {kind} group may set.", 0),
+        _int(f"group.{kind}.max.{assignment}", 15_000, f"Longest assignment interval that a {kind} group may set.", 0),
+    )
 
 
 _NETWORK = (
@@ -173,16 +200,8 @@ _SHARE_GROUPS = (
     ),
     _int("group.share.max.share.sessions", 2_000, "Share sessions of this broker.", 1),
     _int("group.share.max.size", 200, "Most members of a share group.", 1, 1_000),
-    _int("group.share.session.timeout.ms", 45_000, "Silence after which a member has left.", 1),
-    _int("group.share.min.session.timeout.ms", 45_000, "Shortest session timeout that a group may set.", 1),
-    _int("group.share.max.session.timeout.ms", 60_000, "Longest session timeout that a group may set.", 1),
-    _int("group.share.heartbeat.interval.ms", 5_000, "How often members report.", 1),
-    _int("group.share.min.heartbeat.interval.ms", 5_000, "Shortest interval that a group may set.", 1),
-    _int("group.share.max.heartbeat.interval.ms", 15_000, "Longest interval that a group may set.", 1),
+    *_intervals("share"),
     _list("group.share.assignors", ("simple",), "Assignors; there is one.", "simple"),
-    _int("group.share.assignment.interval.ms", 1_000, "Shortest time between two assignments.", 0),
-    _int("group.share.min.assignment.interval.ms", 0, "Shortest assignment interval that a group may set.", 0),
-    _int("group.share.max.assignment.interval.ms", 15_000, "Longest assignment interval that a group may set.", 0),
     _int("group.share.initialize.retry.interval.ms", 30_000, "When a failed initialisation is tried again.", 1),
     _int("share.coordinator.state.topic.num.partitions", 50, "Partitions of __share_group_state.", 1),
     _int("share.coordinator.state.topic.segment.bytes", 100 << 20, "Segment size of __share_group_state.", 1),
@@ -205,39 +224,54 @@ _SHARE_GROUPS = (
     _flag("errors.deadletterqueue.auto.create.topics.enable", False, "Whether missing dead-letter topics are created."),
 )
 
+
+def _migration_fault(text: str) -> str | None:
+    return None if text.lower() in MIGRATION_POLICIES else f"takes {', '.join(MIGRATION_POLICIES)}"
+
+
+def _assignors_fault(text: str) -> str | None:
+    names = [name.strip() for name in text.split(",")]
+    return None if all(names) and len(set(names)) == len(names) else "takes each assignor once, and at least one"
+
+
+_CONSUMER_GROUPS = (
+    *_intervals("consumer"),
+    _int("group.consumer.max.size", INT_MAX, "Most members of a consumer group.", 1),
+    Definition(
+        name="group.consumer.assignors",
+        kind=Kind.LIST,
+        default=tuple(ASSIGNORS),
+        choices=tuple(ASSIGNORS),
+        check=_assignors_fault,
+        doc="Assignors of consumer groups; the first is the default.",
+    ),
+    Definition(
+        name="group.consumer.migration.policy",
+        kind=Kind.STRING,
+        default="bidirectional",
+        check=_migration_fault,
+        doc="Whether groups with members change between the classic and the consumer protocol.",
+    ),
+    _int(
+        "group.consumer.regex.refresh.interval.ms",
+        REFRESH_INTERVAL_MS,
+        "When regular expressions of a consumer group are resolved again at the latest.",
+        REFRESH_MIN_INTERVAL_MS,
+    ),
+)
+
 _STREAMS_GROUPS = (
-    _int("group.streams.session.timeout.ms", 45_000, "Silence after which a member of a streams group has left.", 1),
-    _int("group.streams.min.session.timeout.ms", 45_000, "Shortest session timeout that a streams group may set.", 1),
-    _int("group.streams.max.session.timeout.ms", 60_000, "Longest session timeout that a streams group may set.", 1),
-    _int("group.streams.heartbeat.interval.ms", 5_000, "How often members of streams groups report.", 1),
-    _int("group.streams.min.heartbeat.interval.ms", 5_000, "Shortest interval that a streams group may set.", 1),
-    _int("group.streams.max.heartbeat.interval.ms", 15_000, "Longest interval that a streams group may set.", 1),
+    *_intervals("streams"),
     _int("group.streams.num.standby.replicas", 0, "Standby tasks of each stateful task.", 0),
     _int("group.streams.max.standby.replicas", 2, "Most standby tasks that a streams group may set.", 0),
     _int(
         "group.streams.initial.rebalance.delay.ms", 3_000, "How long an empty streams group waits for more members.", 0
     ),
-    _int(
-        "group.streams.assignment.interval.ms",
-        1_000,
-        "Shortest time between two assignments of a streams group.",
-        0,
-        dynamic=True,
-    ),
-    _int(
-        "group.streams.min.assignment.interval.ms", 0, "Shortest assignment interval that a streams group may set.", 0
-    ),
-    _int(
-        "group.streams.max.assignment.interval.ms",
-        15_000,
-        "Longest assignment interval that a streams group may set.",
-        0,
-    ),
     _int("group.streams.max.size", INT_MAX, "Most members of a streams group.", 1),
     _list(
         "group.coordinator.rebalance.protocols",
         ("classic", "consumer", "streams"),
-        "Protocols of groups; without `streams` streams groups are off.",
+        "Protocols of groups; without `consumer` or `streams` groups of that kind are off.",
         "classic",
         "consumer",
         "share",
@@ -278,7 +312,17 @@ _AUTHORIZER = (
 )
 
 BROKER: Mapping[str, Definition] = table(
-    (*_NETWORK, *SECURITY.values(), *_LOG, *_TOPICS, *_GROUPS, *_SHARE_GROUPS, *_STREAMS_GROUPS, *_AUTHORIZER)
+    (
+        *_NETWORK,
+        *SECURITY.values(),
+        *_LOG,
+        *_TOPICS,
+        *_GROUPS,
+        *_CONSUMER_GROUPS,
+        *_SHARE_GROUPS,
+        *_STREAMS_GROUPS,
+        *_AUTHORIZER,
+    )
 )
 """All definitions by name."""
 

@@ -1,4 +1,4 @@
-"""The configurations of share and streams groups (resource type 32), with the broker's bounds (Kafka's GroupConfig)."""
+"""The configurations of groups (resource type 32), with the broker's bounds (Kafka's GroupConfig)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,6 +8,8 @@ from sharelens.broker.config.durations import duration_ms
 from sharelens.broker.errors import ConfigError
 
 BY_DURATION = "by_duration:"
+GROUP_KINDS = ("consumer", "share", "streams")
+"""The kinds of groups with configurations; each has a session timeout, a heartbeat and an assignment interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +34,7 @@ def _offset_reset(text: str) -> str | None:
 
 
 def _numeric(kind: str, name: str, low: int, doc: str) -> Definition:
-    """A number with a default of the broker; `kind` is share or streams."""
+    """A number with a default of the broker; `kind` is one of GROUP_KINDS."""
     return Definition(
         name=f"{kind}.{name}",
         kind=Kind.INT,
@@ -44,21 +46,21 @@ def _numeric(kind: str, name: str, low: int, doc: str) -> Definition:
     )
 
 
-_BOUNDED = {
-    "session.timeout.ms": (1, "Silence after which a member has left."),
-    "heartbeat.interval.ms": (1, "How often members report."),
+_INTERVALS = {
+    "session.timeout.ms": (1, "Silence after which a member of a {} group has left."),
+    "heartbeat.interval.ms": (1, "How often members of a {} group report."),
+    "assignment.interval.ms": (0, "Shortest time between two assignments of a {} group."),
+}
+
+_SHARE = {
     "record.lock.duration.ms": (1_000, "How long an acquired record stays locked."),
     "delivery.count.limit": (2, "Deliveries after which a record is archived."),
     "partition.max.record.locks": (100, "Records in flight of a share partition."),
-    "assignment.interval.ms": (0, "Shortest time between two assignments."),
 }
 
 _STREAMS = {
-    "session.timeout.ms": (1, "Silence after which a member of a streams group has left."),
-    "heartbeat.interval.ms": (1, "How often members of a streams group report."),
     "num.standby.replicas": (0, "Standby tasks of each stateful task."),
     "initial.rebalance.delay.ms": (0, "How long an empty streams group waits for more members."),
-    "assignment.interval.ms": (0, "Shortest time between two assignments of a streams group."),
 }
 
 
@@ -67,17 +69,19 @@ def _between(kind: str, name: str) -> Bounded:
 
 
 BOUNDS: Mapping[str, Bounded] = {
-    **{f"share.{name}": _between("share", name) for name in _BOUNDED},
-    **{
-        f"streams.{name}": _between("streams", name)
-        for name in ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
-    },
+    **{f"{kind}.{name}": _between(kind, name) for kind in GROUP_KINDS for name in _INTERVALS},
+    **{f"share.{name}": _between("share", name) for name in _SHARE},
     "streams.num.standby.replicas": Bounded(low=0, high="group.streams.max.standby.replicas"),
 }
 
 GROUP: Mapping[str, Definition] = table(
     (
-        *(_numeric("share", name, low, doc) for name, (low, doc) in _BOUNDED.items()),
+        *(
+            _numeric(kind, name, low, doc.format(kind))
+            for kind in GROUP_KINDS
+            for name, (low, doc) in _INTERVALS.items()
+        ),
+        *(_numeric("share", name, low, doc) for name, (low, doc) in _SHARE.items()),
         *(_numeric("streams", name, low, doc) for name, (low, doc) in _STREAMS.items()),
         Definition(
             name="share.auto.offset.reset",

@@ -1,13 +1,15 @@
-"""The configuration of share and streams groups: checked when changed, within the broker's bounds when used."""
+"""The configurations of groups of all kinds: checked when changed, within the broker's bounds when used."""
 
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
 from sharelens.broker.config.durations import duration_ms
-from sharelens.broker.config.group_keys import BOUNDS, BY_DURATION, GROUP, Bounded
+from sharelens.broker.config.group_keys import BOUNDS, BY_DURATION, GROUP, GROUP_KINDS, Bounded
 from sharelens.broker.config.settings import Settings, parse_all
 from sharelens.broker.errors import ConfigError
 from sharelens.broker.ports import IsolationLevel, ShareGroupSettings
+from state_model.consumer.assignors import ASSIGNORS
+from state_model.consumer.soft_state import Settings as ConsumerSettings
 from state_model.streams.soft_state import Settings as StreamsSettings
 
 DEAD_LETTERS_SHARE_VERSION = 2
@@ -33,7 +35,7 @@ def check_group(settings: Settings, group_configs: Mapping[str, str]) -> None:
         value = values.get(name)
         if isinstance(value, int) and not low <= value <= high:
             raise ConfigError(f"{name}={value!r}: takes an integer from {low} to {high}")
-    for kind in ("share", "streams"):
+    for kind in GROUP_KINDS:
         session, heartbeat = (
             _number(settings, values, f"{kind}.{name}") for name in ("session.timeout.ms", "heartbeat.interval.ms")
         )
@@ -41,6 +43,35 @@ def check_group(settings: Settings, group_configs: Mapping[str, str]) -> None:
             raise ConfigError(
                 f"{kind}.session.timeout.ms={session} must be above {kind}.heartbeat.interval.ms={heartbeat}"
             )
+
+
+class ConsumerGroupSettings(NamedTuple):
+    """The effective configuration of a consumer group: its own value, else the broker's, within bounds."""
+
+    session_timeout_ms: int
+    regex_refresh_interval_ms: int
+    machine: ConsumerSettings
+
+
+def consumer_group_settings(
+    settings: Settings, group_configs: Mapping[str, str], expression_error: Callable[[str], str | None]
+) -> ConsumerGroupSettings:
+    """The current settings of a consumer group with its own configuration.
+
+    expression_error: why a regular expression is invalid; None: it is valid.
+    """
+    values = parse_all(GROUP, group_configs)
+    return ConsumerGroupSettings(
+        session_timeout_ms=_number(settings, values, "consumer.session.timeout.ms"),
+        regex_refresh_interval_ms=settings.integer("group.consumer.regex.refresh.interval.ms"),
+        machine=ConsumerSettings(
+            assignors={name: ASSIGNORS[name] for name in settings.names("group.consumer.assignors")},
+            heartbeat_interval_ms=_number(settings, values, "consumer.heartbeat.interval.ms"),
+            assignment_interval_ms=_number(settings, values, "consumer.assignment.interval.ms"),
+            max_size=settings.integer("group.consumer.max.size"),
+            regex_error=expression_error,
+        ),
+    )
 
 
 class StreamsGroupSettings(NamedTuple):

@@ -5,7 +5,6 @@ _PREFIXES = (
     "controller.",
     "controlled.shutdown.",
     "delegation.token.",
-    "group.consumer.",
     "kafka.metrics.",
     "leader.imbalance.",
     "listener.name.",
@@ -40,7 +39,7 @@ _KEYS = """
     fetch.purgatory.purge.interval.requests group.streams.assignor.offload.enable
     group.coordinator.append.linger.ms group.coordinator.background.threads
     group.coordinator.cached.buffer.max.bytes group.coordinator.threads
-    group.share.assignor.offload.enable group.share.persister.class.name
+    group.consumer.assignor.offload.enable group.share.assignor.offload.enable group.share.persister.class.name
     initial.broker.registration.timeout.ms inter.broker.listener.name inter.broker.protocol.version
     log.cleaner.max.compaction.lag.ms log.cleaner.threads
     log.dir.failure.timeout.ms log.initial.task.delay.ms

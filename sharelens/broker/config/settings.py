@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import product
 
 from sharelens.broker.config.broker_keys import BROKER, broker_definition
 from sharelens.broker.config.definitions import Definition, Value
+from sharelens.broker.config.group_keys import GROUP_KINDS
 from sharelens.broker.config.known_keys import is_ignored
 from sharelens.broker.config.security_keys import listener_key
 from sharelens.broker.config.topic_keys import TOPIC
@@ -197,22 +199,18 @@ def _scaled(text: str, factor: int) -> str:
 def _check_bounds(values: Mapping[str, Value]) -> None:
     """The checks between keys that Kafka makes at start (ShareGroupConfig, GroupCoordinatorConfig)."""
     _ascending(values, "group.streams.num.standby.replicas", "group.streams.max.standby.replicas")
-    _ascending(values, "group.streams.heartbeat.interval.ms", "group.streams.session.timeout.ms", strictly=True)
+    for kind in GROUP_KINDS:
+        heartbeat, session = f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms"
+        _ascending(values, heartbeat, session, strictly=True)
     for kind, name in (
         ("share", "delivery.count.limit"),
         ("share", "record.lock.duration.ms"),
         ("share", "partition.max.record.locks"),
-        ("share", "session.timeout.ms"),
-        ("share", "heartbeat.interval.ms"),
-        ("share", "assignment.interval.ms"),
-        ("streams", "session.timeout.ms"),
-        ("streams", "heartbeat.interval.ms"),
-        ("streams", "assignment.interval.ms"),
+        *product(GROUP_KINDS, ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")),
     ):
         low, value, high = (f"group.{kind}.{part}{name}" for part in ("min.", "", "max."))
         _ascending(values, low, value)
         _ascending(values, value, high)
-    _ascending(values, "group.share.heartbeat.interval.ms", "group.share.session.timeout.ms", strictly=True)
     _ascending(values, "group.min.session.timeout.ms", "group.max.session.timeout.ms")
 
 

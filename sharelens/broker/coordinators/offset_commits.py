@@ -5,23 +5,22 @@ members, which need not exist.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from kio.schema.errors import ErrorCode
 
-from sharelens.broker.coordinators import streams_offsets
+from sharelens.broker.coordinators import epoch_offsets
 from sharelens.broker.coordinators.classic_group import ClassicGroup, GroupState
 from sharelens.broker.coordinators.classic_groups import MAX_GROUPS, ClassicGroups, MemberCall, member_error
+from sharelens.broker.coordinators.epoch_groups import AnyEpochGroups, EpochGroup, groups_with
 from sharelens.broker.coordinators.group_log import GroupLog
 from sharelens.broker.coordinators.group_offsets import Offsets
-from sharelens.broker.coordinators.streams_groups import StreamsGroups
 from sharelens.broker.coordinators.subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from sharelens.broker.errors import RecordTooLargeError, StorageError
 from sharelens.broker.ports import ProducerIdentity, Timers, TopicPartition
 from state_model.group_schemas import GroupKind
-from state_model.streams.values import StreamsGroup
 
 _log = logging.getLogger(__name__)
 
@@ -46,13 +45,14 @@ class OffsetCommits:
         self,
         log: GroupLog,
         groups: ClassicGroups,
-        streams_groups: StreamsGroups,
+        kinds: Sequence[AnyEpochGroups],
         timers: Timers,
         settings: OffsetSettings | None = None,
     ) -> None:
+        """`kinds`: the groups whose members have epochs."""
         self._log = log
         self._groups = groups
-        self._streams_groups = streams_groups
+        self._kinds = kinds
         self._offsets = groups.offsets
         self._timers = timers
         self._settings = settings or OffsetSettings()
@@ -63,39 +63,43 @@ class OffsetCommits:
 
     def commit(self, call: MemberCall, offsets: Offsets, *, version: int = 9) -> Codes:
         """OffsetCommit in a version of the API, of existing partitions; a code for each."""
-        streams = self._streams_groups.get(call.group_id)
-        if streams is not None:
-            codes = streams_offsets.commit_codes(streams, call, offsets, version=version)
+        group_id = call.group_id
+        epoch_groups = groups_with(self._kinds, group_id)
+        if epoch_groups is not None:
+            error = epoch_offsets.commit_error(epoch_groups, call, self._fitting(offsets), version=version)
         else:
             error = self._commit_error(call, version)
-            codes = dict.fromkeys(offsets, error)
             if error is ErrorCode.none:
-                group = self._groups.ensure(call.group_id)
+                group = self._groups.ensure(group_id)
                 if call.member_id in group.members:
                     self._groups.touch(group, call.member_id)
-        return self._store(offsets, codes, lambda fitting: self._offsets.commit(call.group_id, fitting))
+        return self._store(offsets, error, lambda fitting: self._offsets.commit(group_id, fitting))
 
     def commit_in_transaction(self, call: MemberCall, offsets: Offsets, producer: ProducerIdentity) -> Codes:
         """TxnOffsetCommit: the offsets count when the producer's transaction commits; a code for each partition."""
-        streams = self._streams_groups.get(call.group_id)
-        if streams is not None:
-            codes = streams_offsets.transactional_codes(streams, call, offsets)
+        group_id = call.group_id
+        epoch_groups = groups_with(self._kinds, group_id)
+        if epoch_groups is not None:
+            error = epoch_offsets.transactional_error(epoch_groups, call, self._fitting(offsets))
         else:
             error = self._transactional_error(call)
-            codes = dict.fromkeys(offsets, error)
             if error is ErrorCode.none:
-                self._groups.ensure(call.group_id)
+                self._groups.ensure(group_id)
         return self._store(
-            offsets, codes, lambda fitting: self._offsets.commit_in_transaction(call.group_id, fitting, producer)
+            offsets, error, lambda fitting: self._offsets.commit_in_transaction(group_id, fitting, producer)
         )
 
-    def _store(self, offsets: Offsets, codes: Codes, store: Callable[[Offsets], None]) -> Codes:
-        """Store the offsets whose code is none; the codes after that."""
+    def _fitting(self, offsets: Offsets) -> Offsets:
+        """The offsets whose metadata is not too large."""
         limit = self._settings.metadata_max_bytes
-        allowed = {at: committed for at, committed in offsets.items() if codes[at] is ErrorCode.none}
-        fitting = {at: committed for at, committed in allowed.items() if len(committed.metadata) <= limit}
-        codes = {**codes, **dict.fromkeys(allowed, ErrorCode.offset_metadata_too_large)}
-        error = ErrorCode.none
+        return {at: committed for at, committed in offsets.items() if len(committed.metadata) <= limit}
+
+    def _store(self, offsets: Offsets, error: ErrorCode, store: Callable[[Offsets], None]) -> Codes:
+        """Store the offsets unless the commit is refused as a whole; the code of each."""
+        if error is not ErrorCode.none:
+            return dict.fromkeys(offsets, error)
+        codes = dict.fromkeys(offsets, ErrorCode.offset_metadata_too_large)
+        fitting = self._fitting(offsets)
         try:
             store(fitting)
         except RecordTooLargeError:
@@ -137,9 +141,10 @@ class OffsetCommits:
 
     def delete(self, group_id: str, topic_partitions: Iterable[TopicPartition]) -> tuple[ErrorCode, Codes]:
         """OffsetDelete of existing partitions: an error of the whole request, or a code for each partition."""
-        streams = self._streams_groups.get(group_id)
-        if streams is not None:
-            return self._delete(group_id, topic_partitions, partial(streams_offsets.is_subscribed, streams))
+        epoch_groups = groups_with(self._kinds, group_id)
+        if epoch_groups is not None:
+            reads_topic = partial(epoch_groups.reads_topic, epoch_groups.require(group_id))
+            return self._delete(group_id, topic_partitions, reads_topic)
         group = self._groups.get(group_id)
         if group is None or self._is_foreign(group_id):
             return ErrorCode.group_id_not_found, {}
@@ -178,8 +183,9 @@ class OffsetCommits:
         for group in self._groups:
             if group.state is GroupState.EMPTY and not group.pending_joins:
                 self._expire(group)
-        for group_id, streams in self._streams_groups:
-            self._expire_streams(group_id, streams)
+        for epoch_groups in self._kinds:
+            for group_id, epoch_group in epoch_groups:
+                self._expire_epoch_group(epoch_groups, group_id, epoch_group)
         self._timers.after_ms(self._settings.retention_check_interval_ms, self._look_after_expiry)
 
     def _expire(self, group: ClassicGroup) -> None:
@@ -188,11 +194,11 @@ class OffsetCommits:
         if not self._has_offsets(group.group_id):
             self._groups.delete(group.group_id)
 
-    def _expire_streams(self, group_id: str, group: StreamsGroup) -> None:
+    def _expire_epoch_group(self, epoch_groups: AnyEpochGroups, group_id: str, group: EpochGroup) -> None:
         """Delete expired offsets by their commit time, but those of topics that members read; then an empty group."""
-        self._expire_offsets(group_id, is_kept=partial(streams_offsets.is_subscribed, group))
+        self._expire_offsets(group_id, is_kept=partial(epoch_groups.reads_topic, group))
         if not group.members and not self._has_offsets(group_id):
-            self._streams_groups.delete(group_id)
+            epoch_groups.delete(group_id)
 
     def _expire_offsets(
         self, group_id: str, *, since_ms: int = 0, is_kept: Callable[[str], bool] = lambda topic: False

@@ -144,7 +144,7 @@ class ShareGroups:
         )
         starts = self._start_offsets(beat.initializing, group.initializing.keys() | group.initialized.keys())
         self.commit(group_id, beat.records)
-        self._metrics.share_group_rebalances += beat.group_epoch > group.epoch
+        self._metrics.group_rebalances[GroupKind.SHARE] += beat.group_epoch > group.epoch
         self._stale.discard(group_id)
         self._restart_session(group_id, request.member_id)
         if beat.initializing:

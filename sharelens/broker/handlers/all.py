@@ -3,6 +3,7 @@
 from sharelens.broker.handlers import (
     acls,
     api_versions,
+    classic_groups,
     configs,
     consumer_groups,
     elections,
@@ -28,6 +29,7 @@ from sharelens.broker.handlers import (
 MODULES = (
     acls,
     api_versions,
+    classic_groups,
     configs,
     consumer_groups,
     elections,

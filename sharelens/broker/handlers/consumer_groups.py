@@ -1,188 +1,156 @@
-"""Consumer groups of the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, DescribeGroups."""
+"""Consumer groups whose members have epochs: heartbeat and describe (KIP-848)."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from kio.schema.errors import ErrorCode
 
-from sharelens.broker.coordinators.classic_group import ClassicGroup, GroupState, JoinAnswer, SyncAnswer
-from sharelens.broker.coordinators.classic_groups import JoinRequest, MemberCall
+from sharelens.broker.coordinators.share_group import GroupError
 from sharelens.broker.handlers.share_groups import authorized_operations
-from sharelens.broker.protocol.messages import milliseconds
+from sharelens.broker.protocol.messages import milliseconds, topic_id_text
 from sharelens.broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from sharelens.broker.protocol.steps import LazyArray
+from sharelens.broker.security.authorization.entries import Operation
 from sharelens.kafka_formats.messages.api_keys import ApiKey
+from state_model.consumer.group_spec import by_topic
+from state_model.consumer.group_values import ConsumerGroup, ConsumerMember, member_assignment, member_metadata
+from state_model.consumer.heartbeat import Answer as HeartbeatAnswer
+from state_model.consumer.heartbeat import Heartbeat, HeartbeatError
+from state_model.consumer.reconciliation import Partition, Partitions
 
 if TYPE_CHECKING:
     from sharelens.broker.broker import Broker
 
-Waited = TypeVar("Waited")
-_NULLABLE_PROTOCOL_NAME_VERSION = 7
-_KNOWN_MEMBER_VERSION = 4
-_SKIP_ASSIGNMENT_VERSION = 9
-_MEMBERS_VERSION = 3
-_NOT_FOUND_VERSION = 6
+PROTOCOL = "consumer"
+CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
+"""The types of members in a description."""
+_UNSUPPORTED = {
+    "error_code": ErrorCode.unsupported_version,
+    "error_message": "group.version is 0, or group.coordinator.rebalance.protocols lacks consumer.",
+}
 
 
-@handles(ApiKey.JOIN_GROUP, (0, 9), elements_max=ELEMENTS_MAX_AT_ONCE)
-def join_group(broker: "Broker", request: Any, context: RequestContext) -> Answer | Awaitable[Answer]:
-    """Answered when the generation that the member joins is complete."""
-    version = context.api_version
-    session_timeout_ms = milliseconds(request.session_timeout)
-    rebalance_timeout = getattr(request, "rebalance_timeout", None)
-    call = JoinRequest(
+@handles(ApiKey.CONSUMER_GROUP_HEARTBEAT, (0, 1), elements_max=ELEMENTS_MAX_AT_ONCE)
+def heartbeat(broker: "Broker", request: Any, context: RequestContext) -> Answer:
+    """A member joins, stays or leaves."""
+    if not _is_on(broker):
+        return _UNSUPPORTED
+    rights = context.rights
+    try:
+        answer = broker.consumer_groups.heartbeat(
+            _heartbeat(request, context),
+            version=context.api_version,
+            may_describe=lambda name: rights.topic(Operation.DESCRIBE, name),
+        )
+    except HeartbeatError as error:
+        return {"error_code": ErrorCode(error.code), "error_message": error.text}
+    except GroupError as error:
+        return {"error_code": error.code, "error_message": str(error)}
+    return _answer(answer)
+
+
+@handles(ApiKey.CONSUMER_GROUP_DESCRIBE, (0, 1))
+def describe(broker: "Broker", request: Any, context: RequestContext) -> Answer:
+    """Groups with their members; a missing group, or one of another kind, has an error of its own."""
+
+    def described(group_id: str) -> Answer:
+        answer = {"group_id": group_id, **_described(broker, group_id)}
+        return answer | authorized_operations(context, group_id) if request.include_authorized_operations else answer
+
+    return {"groups": LazyArray(described, request.group_ids)}
+
+
+def _is_on(broker: "Broker") -> bool:
+    return bool(broker.group_version) and PROTOCOL in broker.config.names("group.coordinator.rebalance.protocols")
+
+
+def _heartbeat(request: Any, context: RequestContext) -> Heartbeat:
+    names = request.subscribed_topic_names
+    return Heartbeat(
         group_id=request.group_id,
         member_id=request.member_id,
-        group_instance_id=getattr(request, "group_instance_id", None),
+        member_epoch=request.member_epoch,
         client_id=context.client_id,
         client_host=context.client_host,
-        session_timeout_ms=session_timeout_ms,
-        rebalance_timeout_ms=session_timeout_ms if rebalance_timeout is None else milliseconds(rebalance_timeout),
-        protocol_type=request.protocol_type,
-        protocols=tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols),
-        requires_known_member=version >= _KNOWN_MEMBER_VERSION,
-        can_skip_assignment=version >= _SKIP_ASSIGNMENT_VERSION,
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        rebalance_timeout_ms=milliseconds(request.rebalance_timeout),
+        subscribed_topic_names=None if names is None else frozenset(names),
+        subscribed_topic_regex=getattr(request, "subscribed_topic_regex", None),
+        server_assignor=request.server_assignor,
+        owned=_partitions(request.topic_partitions),
     )
 
-    def answered(answer: JoinAnswer) -> Answer:
-        no_name = None if version >= _NULLABLE_PROTOCOL_NAME_VERSION else ""
-        return {
-            "error_code": answer.error_code,
-            "generation_id": answer.generation_id,
-            "protocol_type": answer.protocol_type,
-            "protocol_name": no_name if answer.protocol_name is None else answer.protocol_name,
-            "leader": answer.leader,
-            "skip_assignment": answer.skip_assignment,
-            "member_id": answer.member_id,
-            "members": [
-                {
-                    "member_id": member.member_id,
-                    "group_instance_id": member.group_instance_id,
-                    "metadata": member.metadata,
-                }
-                for member in answer.members
-            ],
-        }
 
-    return _waited(lambda done: broker.classic_groups.join(call, done), answered)
+def _partitions(sent: Iterable[Any] | None) -> Partitions | None:
+    if sent is None:
+        return None
+    return frozenset(
+        Partition(topic_id_text(topic.topic_id) or "", partition) for topic in sent for partition in topic.partitions
+    )
 
 
-@handles(ApiKey.SYNC_GROUP, (0, 5), elements_max=ELEMENTS_MAX_AT_ONCE)
-def sync_group(broker: "Broker", request: Any, context: RequestContext) -> Answer | Awaitable[Answer]:
-    """Answered when the leader has sent the assignments."""
-    assignments = {member.member_id: bytes(member.assignment) for member in request.assignments}
-
-    def answered(answer: SyncAnswer) -> Answer:
-        return {
-            "error_code": answer.error_code,
-            "protocol_type": answer.protocol_type,
-            "protocol_name": answer.protocol_name,
-            "assignment": answer.assignment,
-        }
-
-    def call(done: Callable[[SyncAnswer], None]) -> None:
-        broker.classic_groups.sync(
-            member_call(request, request.generation_id),
-            assignments,
-            done,
-            protocol_type=getattr(request, "protocol_type", None),
-            protocol_name=getattr(request, "protocol_name", None),
-        )
-
-    return _waited(call, answered)
-
-
-@handles(ApiKey.HEARTBEAT, (0, 4))
-def heartbeat(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """Answered at once."""
-    return {"error_code": broker.classic_groups.heartbeat(member_call(request, request.generation_id))}
-
-
-@handles(ApiKey.LEAVE_GROUP, (0, 5), elements_max=ELEMENTS_MAX_AT_ONCE)
-def leave_group(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """One member up to version 2, then several, each with its code."""
-    groups = broker.classic_groups
-    if context.api_version < _MEMBERS_VERSION:
-        return {"error_code": groups.leave(request.group_id, request.member_id)}
-    if not request.group_id:
-        return {"error_code": ErrorCode.invalid_group_id, "members": []}
-    members = [
-        {
-            "member_id": member.member_id,
-            "group_instance_id": member.group_instance_id,
-            "error_code": groups.leave(request.group_id, member.member_id, member.group_instance_id),
-        }
-        for member in request.members
-    ]
-    return {"error_code": ErrorCode.none, "members": members}
-
-
-@handles(ApiKey.DESCRIBE_GROUPS, (0, 6))
-def describe_groups(broker: "Broker", request: Any, context: RequestContext) -> Answer:
-    """A missing group is Dead, and from version 6 on an error."""
-    has_operations = getattr(request, "include_authorized_operations", False)
-
-    def described(group_id: str) -> Mapping[str, Any]:
-        answer = _described(broker, group_id, context.api_version)
-        return {**answer, **authorized_operations(context, group_id)} if has_operations else answer
-
-    return {"groups": LazyArray(described, request.groups)}
-
-
-def _described(broker: "Broker", group_id: str, version: int) -> Mapping[str, Any]:
-    group: ClassicGroup | None = broker.classic_groups.get(group_id)
-    if group is None:
-        is_error = version >= _NOT_FOUND_VERSION
-        return {
-            "error_code": ErrorCode.group_id_not_found if is_error else ErrorCode.none,
-            "error_message": f"Group {group_id} not found." if is_error else None,
-            "group_id": group_id,
-            "group_state": GroupState.DEAD.value,
-        }
-    protocol_name = group.protocol_name if group.state is GroupState.STABLE else None
+def _answer(answer: HeartbeatAnswer) -> Answer:
+    assigned = None if answer.assigned is None else by_topic(answer.assigned)
     return {
-        "error_code": ErrorCode.none,
-        "group_id": group_id,
-        "group_state": group.state.value,
-        "protocol_type": group.protocol_type,
-        "protocol_data": protocol_name or "",
-        "members": [
-            {
-                "member_id": member.member_id,
-                "group_instance_id": member.group_instance_id,
-                "client_id": member.client_id,
-                "client_host": member.client_host,
-                "member_metadata": member.metadata(protocol_name),
-                "member_assignment": b"" if protocol_name is None else member.assignment,
-            }
-            for member in group.members.values()
-        ],
+        "member_id": answer.member_id,
+        "member_epoch": answer.member_epoch,
+        "heartbeat_interval": answer.heartbeat_interval_ms,
+        "assignment": None
+        if assigned is None
+        else {
+            "topic_partitions": [
+                {"topic_id": topic_id, "partitions": partitions} for topic_id, partitions in assigned.items()
+            ]
+        },
     }
 
 
-def member_call(request: Any, generation_id: int) -> MemberCall:
-    """The sender of a request that names a group, a member and a generation."""
-    return MemberCall(
-        group_id=request.group_id,
-        member_id=getattr(request, "member_id", ""),
-        generation_id=generation_id,
-        group_instance_id=getattr(request, "group_instance_id", None),
-    )
+def _described(broker: "Broker", group_id: str) -> dict[str, Any]:
+    if not _is_on(broker):
+        return _UNSUPPORTED
+    if not group_id:
+        return {"error_code": ErrorCode.invalid_group_id}
+    try:
+        group = broker.consumer_groups.require(group_id)
+    except GroupError as error:
+        return {"error_code": error.code, "error_message": str(error)}
+    return {
+        "group_state": group.state.value,
+        "group_epoch": group.group_epoch,
+        "assignment_epoch": group.target_assignment_epoch,
+        "assignor_name": broker.consumer_groups.assignor_of(group_id, group),
+        "members": [_described_member(broker, group, member_id, member) for member_id, member in group.members.items()],
+    }
 
 
-def _waited(
-    call: Callable[[Callable[[Waited], None]], None], answered: Callable[[Waited], Answer]
-) -> Answer | Awaitable[Answer]:
-    """The answer that `call` passes to its callback, at once or later; dropped when the connection is closed."""
-    outcome: asyncio.Future[Waited] = asyncio.get_running_loop().create_future()
+def _described_member(
+    broker: "Broker", group: ConsumerGroup, member_id: str, member: ConsumerMember
+) -> Mapping[str, Any]:
+    """A member with all that it is responsible for: what it must revoke too."""
+    metadata, assignment = member_metadata(member), member_assignment(member)
+    return {
+        "member_id": member_id,
+        "instance_id": metadata.instance_id,
+        "rack_id": metadata.rack_id,
+        "member_epoch": assignment.member_epoch,
+        "client_id": metadata.client_id,
+        "client_host": metadata.client_host,
+        "subscribed_topic_names": sorted(metadata.subscribed_topic_names),
+        "subscribed_topic_regex": metadata.subscribed_topic_regex,
+        "assignment": _described_assignment(broker, {*assignment.assigned, *assignment.pending}),
+        "target_assignment": _described_assignment(broker, group.targets.get(member_id, frozenset())),
+        "member_type": CONSUMER_MEMBER if metadata.classic_member_metadata is None else CLASSIC_MEMBER,
+    }
 
-    def done(answer: Waited) -> None:
-        if not outcome.done():
-            outcome.set_result(answer)
 
-    async def later() -> Answer:
-        return answered(await outcome)
-
-    call(done)
-    return answered(outcome.result()) if outcome.done() else later()
+def _described_assignment(broker: "Broker", partitions: Iterable[Partition]) -> Mapping[str, Any]:
+    """Without topics that don't exist."""
+    named = [(broker.catalog.by_id(topic_id), numbers) for topic_id, numbers in by_topic(partitions).items()]
+    return {
+        "topic_partitions": [
+            {"topic_id": topic.topic_id, "topic_name": topic.name, "partitions": numbers}
+            for topic, numbers in named
+            if topic is not None
+        ]
+    }

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from kio.schema.errors import ErrorCode
 
-from sharelens.broker.coordinators import streams_offsets
+from sharelens.broker.coordinators import epoch_offsets
 from sharelens.broker.coordinators.classic_records import ZERO_TOPIC_ID, CommittedOffset
-from sharelens.broker.handlers.consumer_groups import member_call
+from sharelens.broker.coordinators.epoch_groups import groups_with
+from sharelens.broker.handlers.classic_groups import member_call
 from sharelens.broker.ports import ProducerIdentity, Topic, TopicPartition
 from sharelens.broker.protocol.messages import topic_id_text
 from sharelens.broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
@@ -147,15 +148,16 @@ def offset_fetch(broker: "Broker", request: Any, context: RequestContext) -> Ans
 
 
 def _is_foreign(broker: "Broker", group_id: str) -> bool:
-    return broker.group_log.ids.kind(group_id) not in (None, GroupKind.CLASSIC, GroupKind.STREAMS)
+    return broker.group_log.ids.kind(group_id) is GroupKind.SHARE
 
 
 def _membership_error(broker: "Broker", group: Any) -> ErrorCode:
-    """The error of a fetch that names another member or epoch of a streams group, as it can from version 9 on."""
-    streams = broker.streams_groups.get(group.group_id)
-    if streams is None:
+    """The error of a fetch that names another member or epoch, as it can from version 9 on."""
+    epoch_groups = groups_with(broker.epoch_groups, group.group_id)
+    if epoch_groups is None:
         return ErrorCode.none
-    return streams_offsets.fetch_error(streams, getattr(group, "member_id", None), getattr(group, "member_epoch", -1))
+    member_id, member_epoch = getattr(group, "member_id", None), getattr(group, "member_epoch", -1)
+    return epoch_offsets.fetch_error(epoch_groups, group.group_id, member_id, member_epoch)
 
 
 def _refused(topic: Any, error: ErrorCode) -> Answer:

@@ -1,15 +1,15 @@
 """Groups of all kinds: list them, delete them."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from kio.schema.errors import ErrorCode
 
 from sharelens.broker.coordinators.classic_groups import ClassicGroups
+from sharelens.broker.coordinators.epoch_groups import AnyEpochGroups, groups_with
 from sharelens.broker.coordinators.share_group import GroupError
 from sharelens.broker.coordinators.share_groups import ShareGroups
 from sharelens.broker.coordinators.share_offsets import ShareOffsets
-from sharelens.broker.coordinators.streams_groups import StreamsGroups
 from sharelens.broker.protocol.registry import Answer, RequestContext, handles
 from sharelens.broker.protocol.steps import LazyArray
 from sharelens.kafka_formats.messages.api_keys import ApiKey
@@ -17,7 +17,6 @@ from state_model.group_schemas import GroupKind
 from state_model.streams.values import GroupState
 
 SHARE_PROTOCOL_TYPE = "share"
-STREAMS_PROTOCOL_TYPE = "streams"
 FILTERED_AS = {GroupState.NOT_READY.value: "not_ready"}
 """States that Kafka compares with a filter under another name than it prints."""
 
@@ -34,12 +33,12 @@ class GroupServer(Protocol):
         """Admin operations on them."""
 
     @property
-    def streams_groups(self) -> StreamsGroups:
-        """The streams groups."""
+    def epoch_groups(self) -> Sequence[AnyEpochGroups]:
+        """The consumer and the streams groups."""
 
     @property
     def classic_groups(self) -> ClassicGroups:
-        """The consumer groups."""
+        """The classic groups."""
 
 
 @handles(ApiKey.LIST_GROUPS, (0, 5))
@@ -71,8 +70,9 @@ def delete_groups(broker: GroupServer, request: Any, context: RequestContext) ->
 def _all_groups(broker: GroupServer) -> Iterator[Mapping[str, str]]:
     for group in broker.share_groups:
         yield _listed(group.group_id, SHARE_PROTOCOL_TYPE, group.state, GroupKind.SHARE)
-    for group_id, streams in broker.streams_groups:
-        yield _listed(group_id, STREAMS_PROTOCOL_TYPE, streams.state.value, GroupKind.STREAMS)
+    for groups in broker.epoch_groups:
+        for group_id, epoch_group in groups:
+            yield _listed(group_id, groups.kind.value, epoch_group.state.value, groups.kind)
     for classic in broker.classic_groups:
         yield _listed(classic.group_id, classic.protocol_type or "", classic.state.value, GroupKind.CLASSIC)
 
@@ -90,8 +90,9 @@ def _lowered(texts: Collection[str]) -> frozenset[str]:
 
 
 def _delete(broker: GroupServer, group_id: str) -> ErrorCode:
-    if broker.streams_groups.get(group_id) is not None:
-        return broker.streams_groups.delete(group_id)
+    epoch_groups = groups_with(broker.epoch_groups, group_id)
+    if epoch_groups is not None:
+        return epoch_groups.delete(group_id)
     if broker.share_groups.get(group_id) is None:
         return broker.classic_groups.delete(group_id)
     try:

@@ -93,7 +93,7 @@ def heartbeat(named_topics: Callable[[Any], Iterator[str]]) -> Guard:
 
 
 def subscribed_topics(request: Any) -> Iterator[str]:
-    """The topics of a heartbeat of a share group."""
+    """The topics of a heartbeat of a consumer or a share group."""
     yield from request.subscribed_topic_names or ()
 
 
@@ -135,10 +135,11 @@ def no_topics(described: Answer) -> Iterator[str]:
 
 
 def assigned_topics(described: Answer) -> Iterator[str]:
-    """The topics that members of a share group are assigned."""
+    """The topics that members of a group are assigned, those of their targets too (of consumer groups)."""
     for member in described.get("members", ()):
-        for topic in member["assignment"]["topic_partitions"]:
-            yield topic["topic_name"]
+        for name in ("assignment", "target_assignment"):
+            for topic in member.get(name, {}).get("topic_partitions", ()):
+                yield topic["topic_name"]
 
 
 def described_topology_topics(described: Answer) -> Iterator[str]:

@@ -48,7 +48,7 @@ class Rule:
 _CLUSTER_ACTION = Rule("CLUSTER_ACTION cluster", require_any(cluster(CLUSTER_ACTION), has_message=True))
 _ALTER_CONFIGS = Rule("ALTER_CONFIGS topic, group or (for brokers) cluster", of_topics.configs(ALTER_CONFIGS))
 _READ_GROUP = Rule("READ group", require_any(group(READ)))
-_HIDDEN_OF_SHARE = "The group has described topic(s) that the client is not authorized to describe."
+_HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 _HIDDEN_OF_STREAMS = "The described group uses topics that the client is not authorized to describe."
 
 RULES: Final[Mapping[int, Rule]] = {
@@ -123,12 +123,20 @@ RULES: Final[Mapping[int, Rule]] = {
     ApiKey.LIST_TRANSACTIONS: Rule("DESCRIBE transactional id", keep("transaction_states", transactions.is_listed)),
     ApiKey.LIST_CONFIG_RESOURCES: Rule("DESCRIBE_CONFIGS cluster", require_any(cluster(DESCRIBE_CONFIGS))),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Rule("DESCRIBE topic", of_topics.describe_topic_partitions),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: Rule(
+        "READ group, DESCRIBE of all named topics; regular expressions match only topics with DESCRIBE",
+        groups.heartbeat(groups.subscribed_topics),
+    ),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: Rule(
+        "DESCRIBE group, DESCRIBE of all topics that members have or shall have",
+        groups.describe("group_ids", groups.assigned_topics, _HIDDEN_TOPICS),
+    ),
     ApiKey.SHARE_GROUP_HEARTBEAT: Rule(
         "READ group, DESCRIBE of all named topics", groups.heartbeat(groups.subscribed_topics)
     ),
     ApiKey.SHARE_GROUP_DESCRIBE: Rule(
         "DESCRIBE group, DESCRIBE of all assigned topics",
-        groups.describe("group_ids", groups.assigned_topics, _HIDDEN_OF_SHARE),
+        groups.describe("group_ids", groups.assigned_topics, _HIDDEN_TOPICS),
     ),
     # The topics are those of the session, which the handler has.
     ApiKey.SHARE_FETCH: Rule("READ group, READ topic", require_any(group(READ))),

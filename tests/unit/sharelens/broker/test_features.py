@@ -28,6 +28,7 @@ def test_requested_levels_override_those_of_the_directory(requested, stored_leve
         ({"share.version": 3}, {}, None),
         ({}, {"share.version": 2}, "4.3"),
         ({"kraft.version": 1}, {}, None),
+        ({"group.version": 2}, {}, None),
     ],
 )
 def test_levels_that_the_version_does_not_have_are_refused(requested, stored_levels, version):

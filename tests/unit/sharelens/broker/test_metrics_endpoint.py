@@ -13,16 +13,25 @@ from sharelens.broker.metrics import BrokerMetrics, IdleSelector
 from sharelens.broker.metrics_endpoint import HOST, KafkaCollector, MetricsEndpoint
 from sharelens.broker.protocol.server import ListenError
 from sharelens.broker.share.acknowledgement import AcknowledgementBatch
+from state_model.group_schemas import GroupKind
 from state_model.streams.values import GroupState
 
 PAGE = Path(__file__).parents[4] / "docs" / "reference" / "broker-metrics.md"
 
 
+class StreamsGroups:
+    kind = GroupKind.STREAMS
+
+    def __iter__(self):
+        yield "a", SimpleNamespace(state=GroupState.NOT_READY)
+        yield "b", SimpleNamespace(state=GroupState.STABLE)
+
+
 def collector(metrics: BrokerMetrics | None = None) -> KafkaCollector:
     groups = [SimpleNamespace(state="Stable"), SimpleNamespace(state="Empty"), SimpleNamespace(state="Stable")]
-    streams = [("a", SimpleNamespace(state=GroupState.NOT_READY)), ("b", SimpleNamespace(state=GroupState.STABLE))]
+    streams = StreamsGroups()
     topics = SimpleNamespace(by_name=lambda name: SimpleNamespace(partitions=4))
-    return KafkaCollector(metrics or BrokerMetrics(), groups, streams, topics, IdleSelector())
+    return KafkaCollector(metrics or BrokerMetrics(), groups, [streams], topics, IdleSelector())
 
 
 def exchanged(*requests: bytes) -> list[bytes]:
@@ -65,7 +74,7 @@ def samples(metrics: BrokerMetrics) -> dict[tuple[str, ...], float]:
 def test_numbers_come_out_under_kafkas_names():
     metrics = BrokerMetrics()
     metrics.share_acknowledgements = 2
-    metrics.share_group_rebalances, metrics.streams_group_rebalances = 3, 5
+    metrics.group_rebalances.update({GroupKind.SHARE: 3, GroupKind.STREAMS: 5})
     metrics.acknowledged([AcknowledgementBatch(first_offset=5, last_offset=8, types=(2,))])
     metrics.state_write.count, metrics.state_write.sum_s, metrics.state_write.max_s = 4, 0.5, 0.25
     actual = samples(metrics)

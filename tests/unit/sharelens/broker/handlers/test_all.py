@@ -187,10 +187,12 @@ def test_api_versions_has_the_levels_of_features(tmp_path):
     (body,) = ask(tmp_path, (18, 4, {}))
     assert [(each.name, each.max_version_level) for each in body.finalized_features] == [
         ("share.version", 1),
+        ("group.version", 1),
         ("streams.version", 1),
     ]
     assert [(each.name, each.min_version, each.max_version) for each in body.supported_features] == [
         ("share.version", 0, 1),
+        ("group.version", 0, 1),
         ("streams.version", 0, 1),
     ]
     listed_versions = {each.api_key: (each.min_version, each.max_version) for each in body.api_keys}

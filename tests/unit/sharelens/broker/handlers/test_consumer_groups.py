@@ -1,388 +1,480 @@
-"""The requests of classic groups, committed offsets and transactions, in every version that is answered."""
+"""Consumer groups of KIP-848 through the whole broker; Kafka's answers to heartbeats are in tests/components."""
 
-import asyncio
-import inspect
-import uuid
-from dataclasses import fields, is_dataclass
 from datetime import timedelta
-from types import SimpleNamespace
-from typing import get_args, get_type_hints
+from uuid import UUID
 
 import pytest
-from kio.index import load_request_schema, load_response_schema
 
-from sharelens.broker.handlers import consumer_groups, group_offsets, transactions
-from sharelens.broker.protocol.registry import RequestContext, registered
-from sharelens.kafka_formats.messages.api_keys import ApiKey
+from sharelens.broker.coordinators.group_log import GroupLog
+from state_model.group_records import decode_record
 from state_model.group_schemas import GroupKind
 from state_model.uuids import uuid_bytes
-from tests.broker_parts.broker_messages import build
-from tests.broker_parts.broker_transactions import USER_TOPIC, Coordinators
+from tests.broker_parts.broker_memory import DISK_FULL
+from tests.broker_parts.dispatched_broker import DispatchedBroker
 
-MODULES = (consumer_groups, group_offsets, transactions)
-
-
-def versions(api_key):
-    api = registered()[api_key]
-    return range(api.first_version, api.last_version + 1)
-
-
-def every_version(api_key):
-    return pytest.mark.parametrize("version", versions(api_key))
-
-
-def request_of(schema, options):
-    """A request of a class of kio from nested dicts; what its version lacks is left out."""
-    hints = get_type_hints(schema)
-    values = {}
-    for field in fields(schema):
-        if field.name in options:
-            values[field.name] = _converted(hints[field.name], options[field.name])
-    return schema(**values)
-
-
-def _converted(hint, values):
-    nested = next((each for each in _parts(hint) if is_dataclass(each)), None)
-    if isinstance(values, list):
-        return tuple(request_of(nested, each) if nested else each for each in values)
-    return values
-
-
-def _parts(hint):
-    yield hint
-    for part in get_args(hint):
-        yield from _parts(part)
-
-
-class Server:
-    """What handlers see of a broker; `call` goes through the real classes of requests and responses."""
-
-    def __init__(self, folder):
-        self.coordinators = Coordinators(folder)
-        self.streams_groups = self.coordinators.streams
-        self.timers = self.coordinators.timers
-        self.logs = self.catalog = self.coordinators.cluster
-        self.group_log = self.coordinators.group_log
-        self.classic_groups = self.coordinators.groups
-        self.offset_commits = self.coordinators.commits
-        self.transactions = self.coordinators.transactions
-        self.topic_id = uuid.UUID(bytes=uuid_bytes(self.catalog.by_name(USER_TOPIC).topic_id))
-
-    def ask(self, api_key, version, **values):
-        """The answer, or what waits for it."""
-        context = RequestContext(
-            api_key=api_key, api_version=version, client_id="client", client_host="/127.0.0.1", connection=None
-        )
-        request = request_of(load_request_schema(api_key, version), values)
-        outcome = registered()[api_key].handler(self, request, context)
-        schema = load_response_schema(api_key, version)
-        if not inspect.isawaitable(outcome):
-            return build(schema, outcome)
-
-        async def later():
-            return build(schema, await outcome)
-
-        return later()
-
-    def call(self, api_key, version, *, wait_ms=0, **values):
-        """The answer, after some time of the broker's where it waits."""
-
-        async def answered():
-            outcome = self.ask(api_key, version, **values)
-            self.timers.advance(wait_ms)
-            return await outcome if inspect.isawaitable(outcome) else outcome
-
-        return asyncio.run(answered())
-
-    def join(self, version=0, member_id=""):
-        return self.call(
-            ApiKey.JOIN_GROUP,
-            version,
-            wait_ms=3_000,
-            group_id="g",
-            session_timeout=timedelta(seconds=10),
-            rebalance_timeout=timedelta(seconds=30),
-            member_id=member_id,
-            group_instance_id=None,
-            protocol_type="consumer",
-            protocols=[{"name": "range", "metadata": b"topics"}],
-            reason=None,
-        )
-
-    def sync(self, member_id, version=0):
-        return self.call(
-            ApiKey.SYNC_GROUP,
-            version,
-            group_id="g",
-            generation_id=1,
-            member_id=member_id,
-            group_instance_id=None,
-            protocol_type="consumer",
-            protocol_name="range",
-            assignments=[{"member_id": member_id, "assignment": b"all"}],
-        )
-
-    def member(self):
-        """A member of a stable group."""
-        member_id = self.join().member_id
-        self.sync(member_id)
-        return member_id
-
-    def commit(self, version, partition=0, **changes):
-        partitions = [
-            {
-                "partition_index": partition,
-                "committed_offset": 7,
-                "committed_leader_epoch": 3,
-                "committed_metadata": "seven",
-            }
-        ]
-        values = {
-            "group_id": "g",
-            "generation_id_or_member_epoch": -1,
-            "member_id": "",
-            "group_instance_id": None,
-            "retention_time": timedelta(milliseconds=-1),
-            "topics": [{"name": USER_TOPIC, "topic_id": self.topic_id, "partitions": partitions}],
-        }
-        return self.call(ApiKey.OFFSET_COMMIT, version, **{**values, **changes})
+HEARTBEAT, DESCRIBE, LIST, DELETE, LEAVE = (68, 1), (69, 1), (16, 5), (42, 2), (13, 5)
+COMMIT, FETCH, FORGET = (8, 9), (9, 9), (47, 0)
+AT_ONCE = {"group_consumer_assignment_interval_ms": 0}
+UNCHANGED = {
+    "rebalance_timeout": -1,
+    "subscribed_topic_names": None,
+    "subscribed_topic_regex": None,
+    "topic_partitions": None,
+}
 
 
 @pytest.fixture
-def server(tmp_path):
-    new_server = Server(tmp_path)
-    yield new_server
-    new_server.catalog.close()
+def broker(tmp_path):
+    broker = DispatchedBroker(tmp_path / "log", **AT_ONCE)
+    broker.create("in", 2)
+    broker.create("other", 1)
+    yield broker
+    broker.close()
 
 
-@every_version(ApiKey.JOIN_GROUP)
-def test_a_member_joins(server, version):
-    answer = server.join(version)
-    if version >= 4:
-        assert answer.error_code.name == "member_id_required"
-        answer = server.join(version, answer.member_id)
-    assert (answer.error_code.name, answer.generation_id, answer.protocol_name) == ("none", 1, "range")
-    assert answer.leader == answer.member_id
-    assert [(member.member_id, member.metadata) for member in answer.members] == [(answer.member_id, b"topics")]
+def join(broker, member="m", group="g", version=1, **fields):
+    whole = UNCHANGED | {"rebalance_timeout": 60_000, "subscribed_topic_names": ["in"], "topic_partitions": []} | fields
+    if version == 0:
+        del whole["subscribed_topic_regex"]
+    return broker.call(HEARTBEAT[0], version, group_id=group, member_id=member, member_epoch=0, **whole)
 
 
-@every_version(ApiKey.JOIN_GROUP)
-def test_a_stranger_is_refused(server, version):
-    answer = server.join(version, "made up")
-    assert (answer.error_code.name, answer.member_id) == ("unknown_member_id", "made up")
-    assert answer.protocol_name == (None if version >= 7 else "")
+def beat(broker, epoch, member="m", **fields):
+    return broker.call(*HEARTBEAT, group_id="g", member_id=member, member_epoch=epoch, **UNCHANGED | fields)
 
 
-@every_version(ApiKey.SYNC_GROUP)
-def test_a_member_gets_its_assignment(server, version):
-    answer = server.sync(server.join().member_id, version)
-    assert (answer.error_code.name, answer.assignment) == ("none", b"all")
-    if version >= 5:
-        assert (answer.protocol_type, answer.protocol_name) == ("consumer", "range")
+def owned(broker, *partitions, topic="in"):
+    topic_id = broker.broker.catalog.by_name(topic).topic_id
+    return [{"topic_id": uuid_of(topic_id), "partitions": list(partitions)}]
 
 
-@every_version(ApiKey.HEARTBEAT)
-def test_a_member_says_that_it_lives(server, version):
-    member_id = server.member()
-    requested = {"group_id": "g", "generation_id": 1, "group_instance_id": None}
-    assert server.call(ApiKey.HEARTBEAT, version, member_id=member_id, **requested).error_code.name == "none"
-    assert server.call(ApiKey.HEARTBEAT, version, member_id="x", **requested).error_code.name == "unknown_member_id"
+def uuid_of(text):
+    return UUID(bytes=uuid_bytes(text))
 
 
-@every_version(ApiKey.LEAVE_GROUP)
-def test_a_member_leaves(server, version):
-    member_id = server.member()
-    members = [{"member_id": each, "group_instance_id": None, "reason": "done"} for each in (member_id, "x")]
-    answer = server.call(ApiKey.LEAVE_GROUP, version, group_id="g", member_id=member_id, members=members)
-    assert answer.error_code.name == "none"
-    if version >= 3:
-        assert [member.error_code.name for member in answer.members] == ["none", "unknown_member_id"]
-    assert server.classic_groups.get("g").state.value == "Empty"
+def code(answer):
+    return answer["error_code"].value
 
 
-@every_version(ApiKey.DESCRIBE_GROUPS)
-def test_groups_are_described(server, version):
-    member_id = server.member()
-    answer = server.call(ApiKey.DESCRIBE_GROUPS, version, groups=["g", "none"], include_authorized_operations=False)
-    stable_group, gone = answer.groups
-    assert (stable_group.group_state, stable_group.protocol_type, stable_group.protocol_data) == (
-        "Stable",
-        "consumer",
-        "range",
-    )
-    assert [
-        (each.member_id, each.client_host, each.member_metadata, each.member_assignment)
-        for each in stable_group.members
-    ] == [(member_id, "/127.0.0.1", b"topics", b"all")]
-    assert gone.group_state == "Dead"
-    assert gone.error_code.name == ("group_id_not_found" if version >= 6 else "none")
+def partitions(answer):
+    """The partitions of an answer by topic name; None when it has no assignment."""
+    if answer["assignment"] is None:
+        return None
+    return [topic["partitions"] for topic in answer["assignment"]["topic_partitions"]]
 
 
-@every_version(ApiKey.OFFSET_COMMIT)
-def test_offsets_are_committed(server, version):
-    answer = server.commit(version)
-    assert [each.error_code.name for topic in answer.topics for each in topic.partitions] == ["none"]
-    (committed,) = server.classic_groups.offsets.of_group("g").values()
-    assert (committed.offset, committed.metadata) == (7, "seven")
-    assert committed.leader_epoch == (3 if version >= 6 else -1)
+def described(broker, group="g"):
+    (answer,) = broker.call(*DESCRIBE, group_ids=[group])["groups"]
+    return answer
 
 
-@every_version(ApiKey.OFFSET_COMMIT)
-def test_offsets_of_what_does_not_exist_are_refused(server, version):
-    unknown = [{"name": "none", "topic_id": uuid.uuid4(), "partitions": []}]
-    unknown[0]["partitions"] = [
-        {"partition_index": 0, "committed_offset": 1, "committed_leader_epoch": -1, "committed_metadata": None}
+def listed(broker, **filters):
+    return [
+        (each["group_id"], each["group_state"], each["group_type"], each["protocol_type"])
+        for each in broker.call(*LIST, **filters)["groups"]
     ]
-    (topic,) = server.commit(version, topics=unknown).topics
-    assert topic.partitions[0].error_code.name == (
-        "unknown_topic_id" if version >= 10 else "unknown_topic_or_partition"
-    )
-    (topic,) = server.commit(version, partition=99).topics
-    assert topic.partitions[0].error_code.name == "unknown_topic_or_partition"
 
 
-def fetch(server, version, topics, group_id="g", require_stable=False):
-    group = {"group_id": group_id, "member_id": None, "member_epoch": -1, "topics": topics}
-    return server.call(ApiKey.OFFSET_FETCH, version, **group, groups=[group], require_stable=require_stable)
-
-
-def fetched(answer, version):
-    group = answer.groups[0] if version >= 8 else answer
-    return {(each.partition_index, each.committed_offset, each.metadata, each.error_code.name)
-            for topic in group.topics for each in topic.partitions}  # fmt: skip
-
-
-@every_version(ApiKey.OFFSET_FETCH)
-def test_offsets_are_fetched(server, version):
-    server.commit(9)
-    requested = [{"name": USER_TOPIC, "topic_id": server.topic_id, "partition_indexes": [0, 1]}]
-    there, missing = (0, 7, "seven", "none"), (1, -1, "", "none")
-    assert fetched(fetch(server, version, requested), version) == {there, missing}
-    if version >= 2:
-        assert fetched(fetch(server, version, None), version) == {there}
-
-
-@pytest.mark.parametrize("version", [7, 8, 9, 10])
-def test_an_open_transaction_makes_offsets_unstable(server, version):
-    producer = server.transactions.init_producer_id("tx", 60_000)
-    identity = {"producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
-    transaction_fields = {"transactional_id": "tx", "group_id": "g", **identity}
-    assert server.call(ApiKey.ADD_OFFSETS_TO_TXN, 3, **transaction_fields).error_code.name == "none"
-    commit_in_transaction(server, 3, **transaction_fields)
-    requested = [{"name": USER_TOPIC, "topic_id": server.topic_id, "partition_indexes": [0]}]
-    assert fetched(fetch(server, version, requested), version) == {(0, -1, "", "none")}
-    unstable = fetch(server, version, requested, require_stable=True)
-    assert fetched(unstable, version) == {(0, -1, "", "unstable_offset_commit")}
-
-
-@every_version(ApiKey.OFFSET_FETCH)
-def test_a_share_group_has_no_offsets_to_fetch(server, version):
-    server.group_log.ids.claim("shared", GroupKind.SHARE)
-    requested = [{"name": USER_TOPIC, "topic_id": server.topic_id, "partition_indexes": [0]}]
-    answer = fetch(server, version, requested, group_id="shared")
-    if version >= 2:
-        top = answer.groups[0] if version >= 8 else answer
-        assert top.error_code.name == "group_id_not_found"
-    else:
-        assert fetched(answer, version) == {(0, -1, "", "group_id_not_found")}
-
-
-def commit_in_transaction(server, version, **transaction_fields):
-    partitions = [
-        {"partition_index": 0, "committed_offset": 9, "committed_leader_epoch": -1, "committed_metadata": None}
+def commit(broker, epoch, member="m", places=(("in", 0),), version=COMMIT[1]):
+    topics = [
+        {"name": topic, "partitions": [{"partition_index": partition, "committed_offset": 5}]}
+        for topic, partition in places
     ]
-    answer = server.call(
-        ApiKey.TXN_OFFSET_COMMIT,
-        version,
-        generation_id=-1,
-        member_id="",
-        group_instance_id=None,
-        topics=[{"name": USER_TOPIC, "partitions": partitions}],
-        **transaction_fields,
-    )
-    return answer.topics[0].partitions[0].error_code.name
+    fields = {"group_id": "g", "member_id": member, "generation_id_or_member_epoch": epoch, "topics": topics}
+    answer = broker.call(COMMIT[0], version, **fields)
+    return [each["partitions"][0]["error_code"].value for each in answer["topics"]]
 
 
-@every_version(ApiKey.TXN_OFFSET_COMMIT)
-def test_offsets_are_committed_with_a_transaction_that_has_the_group(server, version):
-    producer = server.call(
-        ApiKey.INIT_PRODUCER_ID,
-        min(version, 5),
-        transactional_id="tx",
-        transaction_timeout=timedelta(seconds=60),
-        producer_id=-1,
-        producer_epoch=-1,
-    )
-    identity = {"producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
-    transaction_fields = {"transactional_id": "tx", "group_id": "g", **identity}
-    assert commit_in_transaction(server, version, **transaction_fields) == "invalid_txn_state"
-    assert server.call(ApiKey.ADD_OFFSETS_TO_TXN, version, **transaction_fields).error_code.name == "none"
-    assert commit_in_transaction(server, version, **transaction_fields) == "none"
-    end = {"transactional_id": "tx", "committed": True, **identity}
-    assert server.call(ApiKey.END_TXN, version, **end).error_code.name == "none"
-    assert [each.offset for each in server.classic_groups.offsets.of_group("g").values()] == [9]
+def fetch(broker, member=None, epoch=-1):
+    requested = {"group_id": "g", "member_id": member, "member_epoch": epoch, "topics": None}
+    (group,) = broker.call(*FETCH, groups=[requested])["groups"]
+    offsets = [each["committed_offset"] for topic in group["topics"] for each in topic["partitions"]]
+    return code(group), offsets
 
 
-def add_partitions(server, version, producer, *partitions, epoch=0):
-    answer = server.call(
-        ApiKey.ADD_PARTITIONS_TO_TXN,
-        version,
-        v3_and_below_transactional_id="tx",
-        v3_and_below_producer_id=producer.producer_id,
-        v3_and_below_producer_epoch=epoch,
-        v3_and_below_topics=[{"name": USER_TOPIC, "partitions": list(partitions)}],
-    )
-    (topic,) = answer.results_by_topic_v3_and_below
-    return [each.partition_error_code.name for each in topic.results_by_partition]
+def types(broker, since=0):
+    """Type and whether it is a tombstone, of the records of the group in the log."""
+    log = GroupLog(broker.broker.catalog, broker.broker.logs).log_for("g")
+    decoded = [decode_record(each.key, each.value) for each in log.records(0, log.high_watermark - 1)]
+    return [(record.record_type, record.is_tombstone) for record in decoded if record.group_id == "g"][since:]
 
 
-@every_version(ApiKey.ADD_PARTITIONS_TO_TXN)
-def test_partitions_are_added_to_a_transaction_together(server, version):
-    producer = server.transactions.init_producer_id("tx", 60_000)
-    assert add_partitions(server, version, producer, 0, 9) == ["operation_not_attempted", "unknown_topic_or_partition"]
-    assert server.transactions.get("tx").partitions == frozenset()
-    assert add_partitions(server, version, producer, 0, 1) == ["none", "none"]
-    fenced = "producer_fenced" if version >= 2 else "invalid_producer_epoch"
-    assert add_partitions(server, version, producer, 0, epoch=5) == [fenced]
+def test_members_share_the_partitions_one_after_the_other_and_commit_in_their_epoch(broker):
+    first = join(broker)
+    assert (code(first), first["member_id"], first["member_epoch"], partitions(first)) == (0, "m", 2, [[0, 1]])
+    assert first["heartbeat_interval"] == timedelta(seconds=5)
+    assert partitions(beat(broker, 2)) is None
+    second = join(broker, "n")
+    assert (second["member_epoch"], partitions(second)) == (3, [])
+    revoking = beat(broker, 2, topic_partitions=owned(broker, 0, 1))
+    assert (revoking["member_epoch"], partitions(revoking)) == (2, [[0]])
+    assert commit(broker, 2, places=[("in", 0), ("in", 1)]) == [0, 0]
+    assert beat(broker, 2, topic_partitions=owned(broker, 0))["member_epoch"] == 3
+    assert partitions(beat(broker, 3, "n")) == [[1]]
+    assert described(broker)["group_state"] == "Stable"
+    # The epoch 2 is old, but partition 0 was assigned in it; the other one is gone.
+    assert [commit(broker, 3), commit(broker, 2), commit(broker, 4)] == [[0], [0], [113]]
+    assert commit(broker, 2, places=[("in", 0), ("in", 1)]) == [113, 113]
+    assert [commit(broker, 2, "n", [("in", 1)]), commit(broker, 3, "n", [("in", 1)])] == [[113], [0]]
+    assert [commit(broker, 3, "x"), commit(broker, -1, ""), commit(broker, 3, version=8)] == [[25], [25], [35]]
+    assert fetch(broker) == fetch(broker, "m", 3) == (0, [5, 5])
+    assert [fetch(broker, "m", 2), fetch(broker, "x", 3), fetch(broker, "", -1)] == [(113, []), (25, []), (25, [])]
 
 
-@every_version(ApiKey.INIT_PRODUCER_ID)
-def test_producers_are_initialised(server, version):
-    def init(transactional_id, **producer_fields):
-        return server.call(
-            ApiKey.INIT_PRODUCER_ID,
-            version,
-            transactional_id=transactional_id,
-            transaction_timeout=timedelta(seconds=60),
-            **{"producer_id": -1, "producer_epoch": -1, **producer_fields},
-        )
-
-    assert init(None).error_code.name == "none"
-    first, second = init("tx"), init("tx")
-    assert (first.producer_id, first.producer_epoch) == (second.producer_id, second.producer_epoch - 1)
-    if version >= 3:
-        other = init("tx", producer_id=77, producer_epoch=0).error_code.name
-        assert other == ("producer_fenced" if version >= 4 else "invalid_producer_epoch")
+def test_offsets_are_committed_by_topic_id_too(broker):
+    join(broker)
+    topic_id = uuid_of(broker.broker.catalog.by_name("in").topic_id)
+    topics = [{"topic_id": topic_id, "partitions": [{"partition_index": 1, "committed_offset": 7}]}]
+    fields = {"group_id": "g", "member_id": "m", "generation_id_or_member_epoch": 2, "topics": topics}
+    (topic,) = broker.call(8, 10, **fields)["topics"]
+    assert (topic["topic_id"], topic["partitions"][0]["error_code"].value) == (topic_id, 0)
+    requested = {"group_id": "g", "member_id": "m", "member_epoch": 2}
+    requested["topics"] = [{"topic_id": topic_id, "partition_indexes": [1]}]
+    (group,) = broker.call(9, 10, groups=[requested])["groups"]
+    assert group["topics"][0]["partitions"][0]["committed_offset"] == 7
 
 
-def test_the_answer_to_a_client_that_has_gone_is_dropped(server):
-    async def abandon():
-        request = SimpleNamespace(
-            group_id="g",
-            session_timeout=timedelta(seconds=10),
-            member_id="",
-            protocol_type="consumer",
-            protocols=[SimpleNamespace(name="range", metadata=b"")],
-        )
-        context = RequestContext(
-            api_key=ApiKey.JOIN_GROUP, api_version=0, client_id="c", client_host="/h", connection=None
-        )
-        waiting = asyncio.ensure_future(consumer_groups.join_group(server, request, context))
-        await asyncio.sleep(0)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        server.timers.advance(3_000)
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"member": ""}, 42),
+        ({"group": ""}, 42),
+        ({"instance_id": ""}, 42),
+        ({"rack_id": " "}, 42),
+        ({"rebalance_timeout": -1}, 42),
+        ({"topic_partitions": None}, 42),
+        ({"subscribed_topic_names": None}, 42),
+        ({"server_assignor": "sticky"}, 112),
+        ({"subscribed_topic_names": []}, 0),
+        ({"server_assignor": "range"}, 0),
+        ({"version": 0, "member": ""}, 0),
+    ],
+)
+def test_joins_are_checked_before_any_group_is(broker, fields, expected):
+    answer = join(broker, **fields)
+    assert code(answer) == expected
+    assert (answer["assignment"] is None) == bool(expected)
+    assert len(answer["member_id"] or "") == (0 if expected else 36 if fields.get("version") == 0 else 1)
 
-    asyncio.run(abandon())
-    assert server.classic_groups.get("g").generation == 1
+
+def test_epochs_and_members_that_the_group_has_not_are_refused(broker):
+    assert code(beat(broker, 1)) == 69
+    join(broker)
+    assert [code(beat(broker, 2, "x")), code(beat(broker, 3)), code(beat(broker, -3))] == [25, 110, 42]
+    assert [code(beat(broker, -2)), code(beat(broker, -1, "x"))] == [42, 25]
+    # The answer with the newer epoch was lost: the older one counts while what the member has is a part of its own.
+    join(broker, "n")
+    beat(broker, 2, topic_partitions=owned(broker, 0))
+    assert described(broker)["members"][0]["member_epoch"] == 3
+    assert code(beat(broker, 2, topic_partitions=owned(broker, 0))) == 0
+    assert code(beat(broker, 2, topic_partitions=owned(broker, 1))) == 110
+    assert code(beat(broker, 2)) == 110
+    left = beat(broker, -1)
+    assert (code(left), left["member_epoch"], left["heartbeat_interval"]) == (0, -1, timedelta(0))
+
+
+def test_static_members_keep_their_place_while_they_are_away(broker):
+    join(broker, instance_id="i")
+    assert code(join(broker, "n", instance_id="i")) == 111
+    left = beat(broker, -2, instance_id="i")
+    assert (code(left), left["member_epoch"]) == (0, -2)
+    back = join(broker, "n", instance_id="i")
+    assert (code(back), back["member_epoch"], partitions(back)) == (0, 2, [[0, 1]])
+    assert code(beat(broker, 2, "m", instance_id="i")) == 82
+    assert code(beat(broker, -1, "m", instance_id="i")) == 82
+    assert code(beat(broker, -1, "n", instance_id="i")) == 0
+
+
+def test_a_full_group_takes_no_member(tmp_path):
+    broker = DispatchedBroker(tmp_path / "log", group_consumer_max_size=1, **AT_ONCE)
+    broker.create("in", 1)
+    assert [code(join(broker)), code(join(broker, "n")), code(join(broker))] == [0, 81, 0]
+    broker.close()
+
+
+def test_a_group_is_described_from_its_records_alone_after_a_restart(broker):
+    join(broker, rack_id="r", subscribed_topic_names=["in", "other"], server_assignor="range")
+    join(broker, "n")
+    before = described(broker)
+    (member, _) = before["members"]
+    assert (before["group_state"], before["group_epoch"], before["assignment_epoch"]) == ("Reconciling", 3, 3)
+    assert (before["assignor_name"], member["member_type"], member["rack_id"]) == ("range", 1, "r")
+    assert member["subscribed_topic_names"] == ["in", "other"]
+    names = [each["topic_name"] for each in member["assignment"]["topic_partitions"]]
+    assert (sorted(names), member["subscribed_topic_regex"]) == (["in", "other"], "")
+    assert {each["topic_name"]: each["partitions"] for each in member["target_assignment"]["topic_partitions"]} == {
+        "in": [0],
+        "other": [0],
+    }
+    broker.restart()
+    assert described(broker) == before
+
+
+def test_what_a_member_must_still_revoke_is_in_its_description(broker):
+    join(broker)
+    join(broker, "n")
+    beat(broker, 2, topic_partitions=owned(broker, 0, 1))
+    (first, second) = described(broker)["members"]
+    assert [each["partitions"] for each in first["assignment"]["topic_partitions"]] == [[0, 1]]
+    assert second["assignment"]["topic_partitions"] == []
+
+
+def test_missing_groups_and_groups_of_another_kind_are_not_described(broker):
+    assert (code(described(broker, "")), code(described(broker))) == (24, 69)
+    join(broker)
+    (classic,) = broker.call(15, 6, groups=["g"])["groups"]
+    assert (code(classic), classic["error_message"]) == (69, "Group g is not a classic group.")
+    (older,) = broker.call(15, 5, groups=["g"])["groups"]
+    assert (code(older), older["group_state"]) == (0, "Dead")
+    (streams,) = broker.call(89, 0, group_ids=["g"])["groups"]
+    assert streams["error_message"] == "Group g is not a streams group."
+
+
+def test_groups_are_listed_by_state_and_type(broker):
+    join(broker)
+    join(broker, "a", group="h")
+    join(broker, "b", group="h")
+    both_groups = [("g", "Stable", "consumer", "consumer"), ("h", "Reconciling", "consumer", "consumer")]
+    assert listed(broker) == listed(broker, types_filter=["Consumer"]) == both_groups
+    assert listed(broker, states_filter=["reconciling"]) == both_groups[1:]
+    assert listed(broker, types_filter=["classic"]) == []
+
+
+def delete(broker):
+    (result,) = broker.call(*DELETE, groups_names=["g"])["results"]
+    return code(result)
+
+
+def test_an_empty_group_is_deleted_with_its_offsets(broker):
+    join(broker)
+    commit(broker, 2)
+    assert delete(broker) == 68
+    beat(broker, -1)
+    assert described(broker)["group_state"] == "Empty"
+    since = len(types(broker))
+    assert (delete(broker), delete(broker)) == (0, 69)
+    assert types(broker, since) == [(1, True), (6, True), (4, True), (3, True)]
+    broker.restart()
+    assert listed(broker) == []
+
+
+def test_offsets_of_topics_that_members_subscribe_to_are_not_deleted(broker):
+    join(broker)
+    commit(broker, -1, "")
+    codes = {}
+    for topic in ("in", "other"):
+        topics = [{"name": topic, "partitions": [{"partition_index": 0}]}]
+        (deleted,) = broker.call(*FORGET, group_id="g", topics=topics)["topics"]
+        codes[topic] = deleted["partitions"][0]["error_code"].value
+    assert codes == {"in": 86, "other": 0}
+
+
+def leave(broker, *members, version=5):
+    named = [{"member_id": member_id, "group_instance_id": instance_id} for member_id, instance_id in members]
+    answer = broker.call(LEAVE[0], version, group_id="g", members=named)
+    return [each["error_code"].value for each in answer["members"]]
+
+
+def test_an_administrator_removes_members_at_once(broker):
+    join(broker, instance_id="i")
+    join(broker, "n")
+    join(broker, "k")
+    epoch = described(broker)["group_epoch"]
+    assert leave(broker, ("x", None), ("", "unknown"), ("n", "i"), ("", "i"), ("n", None)) == [25, 25, 82, 0, 0]
+    after = described(broker)
+    assert ([each["member_id"] for each in after["members"]], after["group_epoch"]) == (["k"], epoch + 1)
+    assert broker.call(LEAVE[0], 2, group_id="g", member_id="k")["error_code"].value == 0
+    assert described(broker)["group_state"] == "Empty"
+
+
+def test_a_simple_group_becomes_a_consumer_group_and_keeps_its_offsets(broker):
+    assert commit(broker, -1, "") == [0]
+    assert join(broker)["member_epoch"] == 2
+    assert types(broker)[1:3] == [(2, True), (5, False)]
+    broker.restart()
+    assert listed(broker) == [("g", "Stable", "consumer", "consumer")]
+    assert fetch(broker) == (0, [5])
+
+
+def test_a_silent_member_is_fenced_also_after_a_restart(broker):
+    join(broker)
+    broker.timers.advance(30_000)
+    broker.restart()
+    broker.timers.advance(44_000)
+    assert described(broker)["group_state"] == "Stable"
+    broker.timers.advance(2_000)
+    assert described(broker)["group_state"] == "Empty"
+    assert code(beat(broker, 2)) == 25
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_member_that_keeps_partitions_too_long_is_fenced(broker, is_restarted):
+    join(broker)
+    join(broker, "n")
+    everything = {"topic_partitions": owned(broker, 0, 1)}
+    beat(broker, 2, **everything)
+    if is_restarted:
+        broker.restart()
+    for _ in range(3):
+        assert code(beat(broker, 2, **everything)) == 0
+        broker.timers.advance(21_000)
+        beat(broker, 3, "n")
+    assert code(beat(broker, 2, **everything)) == 25
+    assert [each["member_id"] for each in described(broker)["members"]] == ["n"]
+
+
+def test_targets_are_computed_after_the_assignment_interval(tmp_path):
+    broker = DispatchedBroker(tmp_path / "log")
+    broker.create("in", 2)
+    join(broker)
+    assert join(broker, "n")["member_epoch"] == 2
+    assert described(broker)["group_state"] == "Assigning"
+    broker.timers.advance(1_000)
+    assert beat(broker, 2, "n")["member_epoch"] == 3
+    broker.close()
+
+
+def test_new_partitions_and_new_topics_reach_the_members(broker):
+    join(broker, subscribed_topic_names=["in", "later"])
+    broker.call(37, 3, topics=[{"name": "in", "count": 3}], timeout=1_000)
+    grown = beat(broker, 2)
+    assert (grown["member_epoch"], partitions(grown)) == (3, [[0, 1, 2]])
+    broker.create("later", 1)
+    assert sorted(partitions(beat(broker, 3))) == [[0], [0, 1, 2]]
+    broker.call(20, 6, topics=[{"name": "later"}], timeout=1_000)
+    assert partitions(beat(broker, 4)) == [[0, 1, 2]]
+
+
+def test_a_refused_write_changes_nothing(broker):
+    join(broker)
+    log = broker.broker.group_log.log_for("g")
+    before = described(broker)
+    real_append, log.append_records = log.append_records, refuse
+    assert [code(join(broker, "n")), code(beat(broker, -1)), leave_code(broker)] == [15, 15, 15]
+    log.append_records = real_append
+    assert described(broker) == before
+
+
+def leave_code(broker):
+    return code(broker.call(*LEAVE, group_id="g", members=[{"member_id": "m"}]))
+
+
+def refuse(*_, **__):
+    raise DISK_FULL
+
+
+@pytest.mark.parametrize(
+    "settings", [{"group_coordinator_rebalance_protocols": "classic,streams"}, {}], ids=["protocol", "feature"]
+)
+def test_consumer_groups_can_be_off(tmp_path, settings):
+    broker = DispatchedBroker(tmp_path / "log", **settings)
+    if not settings:
+        broker.broker.set_features({"group.version": 0})
+    assert [code(join(broker)), code(described(broker))] == [35, 35]
+    broker.close()
+
+
+def alter(broker, name, value):
+    configs = [{"name": f"consumer.{name}", "config_operation": 0, "value": value}]
+    resource = {"resource_type": 32, "resource_name": "g", "configs": configs}
+    (answer,) = broker.call(44, 1, resources=[resource])["responses"]
+    return code(answer)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("session.timeout.ms", "70000", 40),
+        ("session.timeout.ms", "44999", 40),
+        ("heartbeat.interval.ms", "100", 40),
+        ("assignment.interval.ms", "20000", 40),
+        ("assignment.interval.ms", "-1", 40),
+        ("assignor.offload.enable", "true", 40),
+        ("session.timeout.ms", "50000", 0),
+        ("heartbeat.interval.ms", "6000", 0),
+        ("assignment.interval.ms", "0", 0),
+    ],
+)
+def test_configurations_of_groups_have_bounds(broker, name, value, expected):
+    assert alter(broker, name, value) == expected
+
+
+def test_a_groups_own_configuration_is_in_force_and_described(broker):
+    for name, value in (("heartbeat.interval.ms", "6000"), ("session.timeout.ms", "50000")):
+        assert alter(broker, name, value) == 0
+    assert join(broker)["heartbeat_interval"] == timedelta(seconds=6)
+    broker.timers.advance(49_000)
+    assert described(broker)["group_state"] == "Stable"
+    broker.timers.advance(1_000)
+    assert described(broker)["group_state"] == "Empty"
+    resource = {"resource_type": 32, "resource_name": "g", "configuration_keys": None}
+    (answer,) = broker.call(32, 4, resources=[resource])["results"]
+    values = {each["name"]: each["value"] for each in answer["configs"]}
+    assert {name: values[f"consumer.{name}.ms"] for name in ("session.timeout", "assignment.interval")} == {
+        "session.timeout": "50000",
+        "assignment.interval": "0",
+    }
+
+
+def test_rebalances_are_counted(broker):
+    join(broker)
+    beat(broker, 2)
+    join(broker, "n")
+    assert broker.broker.metrics.group_rebalances[GroupKind.CONSUMER] == 2
+
+
+def test_a_member_id_that_no_record_can_have_is_an_error_and_changes_nothing(broker):
+    join(broker)
+    before = described(broker)
+    assert code(join(broker, "m" * 40_000)) == -1
+    assert described(broker) == before
+
+
+def subscribe(broker, expression, member="m", **fields):
+    return join(broker, member, subscribed_topic_names=None, subscribed_topic_regex=expression, **fields)
+
+
+def test_an_expression_is_resolved_after_the_heartbeat_and_again_when_topics_come(broker):
+    first = subscribe(broker, "i.*")
+    assert (code(first), partitions(first)) == (0, [])
+    second = beat(broker, first["member_epoch"])
+    assert (second["member_epoch"], partitions(second)) == (first["member_epoch"] + 1, [[0, 1]])
+    epoch = second["member_epoch"]
+    broker.create("inner", 1)
+    broker.create("outer", 1)
+    broker.timers.advance(10_000)
+    assert partitions(beat(broker, epoch)) is None
+    broker.timers.advance(1)
+    # This heartbeat starts the resolution, the next one has its outcome.
+    assert [partitions(beat(broker, epoch)), sorted(partitions(beat(broker, epoch)))] == [None, [[0], [0, 1]]]
+    assert described(broker)["members"][0]["subscribed_topic_regex"] == "i.*"
+
+
+def test_an_expression_is_resolved_again_when_its_resolution_is_too_old(broker):
+    epoch = subscribe(broker, "in")["member_epoch"] + 1
+    beat(broker, epoch - 1)
+    since = len(types(broker))
+    for _ in range(15):
+        broker.timers.advance(40_000)
+        beat(broker, epoch)
+    assert types(broker, since) == []
+    broker.timers.advance(1)
+    beat(broker, epoch)
+    assert types(broker, since) == [(16, False)]
+
+
+def test_an_expression_that_does_not_compile_is_refused(broker):
+    answer = subscribe(broker, "in(")
+    assert (code(answer), listed(broker)) == (128, [])
+    assert answer["error_message"].startswith("SubscribedTopicRegex `in(` is not a valid regular expression: missing )")
+    assert code(subscribe(broker, "(?=in)")) == 128
+    nothing = subscribe(broker, "nothing")
+    assert partitions(nothing) == []
+    assert partitions(beat(broker, nothing["member_epoch"])) in (None, [])
+
+
+def test_without_re2_an_expression_is_refused_with_what_is_missing(broker, monkeypatch):
+    monkeypatch.setattr("sharelens.broker.coordinators.topic_expressions.has_re2", lambda: False)
+    answer = subscribe(broker, "in")
+    assert (code(answer), "sharelens[regex]" in answer["error_message"]) == (128, True)
+    assert code(join(broker)) == 0

@@ -31,7 +31,7 @@ class Server:
         self.share_coordinator = self.harness.state
         self.rules = rules
         self.classic_groups = Classic()
-        self.streams_groups = {}
+        self.epoch_groups = ()
 
     def call(self, api_key, version, **fields):
         context = RequestContext(

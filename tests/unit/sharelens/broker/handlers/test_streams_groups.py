@@ -7,6 +7,7 @@ import pytest
 from sharelens.broker.coordinators.classic_groups import JoinRequest
 from sharelens.broker.coordinators.group_log import GroupLog
 from state_model.group_records import decode_record
+from state_model.group_schemas import GroupKind
 from state_model.streams.group import apply
 from state_model.streams.metadata_hash import metadata_hash
 from state_model.streams.topology import TopicMetadata
@@ -351,7 +352,7 @@ def test_rebalances_are_counted(broker):
     join(broker)
     beat(broker, 2)
     join(broker, "m2")
-    assert broker.broker.metrics.streams_group_rebalances == 2
+    assert broker.broker.metrics.group_rebalances[GroupKind.STREAMS] == 2
 
 
 def test_hostile_partition_counts_of_internal_topics_end_in_a_status(broker):

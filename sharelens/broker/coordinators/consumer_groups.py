@@ -1,0 +1,214 @@
+"""The group coordinator's consumer groups: kept in memory, changed after a record in `__consumer_offsets` (KIP-848).
+
+The rules are those of state_model.consumer.coordinator; this part has the log, the timers and the regular expressions.
+A classic group with members is not converted: a join to it is refused.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final
+from uuid import uuid4
+
+from kio.schema.errors import ErrorCode
+
+from sharelens.broker.config.groups import ConsumerGroupSettings
+from sharelens.broker.coordinators.epoch_groups import EpochGroups, GroupSurroundings
+from sharelens.broker.coordinators.share_group import GroupError
+from sharelens.broker.coordinators.topic_expressions import MISSING, has_re2, matching_topics
+from sharelens.broker.ports import Handle, Topic, TopicPartition
+from state_model.consumer import coordinator
+from state_model.consumer.expressions import expressions_to_resolve
+from state_model.consumer.group import apply
+from state_model.consumer.group_values import ConsumerGroup, ResolvedExpression, member_assignment
+from state_model.consumer.heartbeat import Answer, Heartbeat, HeartbeatError, check
+from state_model.consumer.membership import static_member, unknown_member
+from state_model.consumer.reconciliation import MemberState, Partition
+from state_model.consumer.soft_state import SoftState
+from state_model.consumer.targets import preferred_assignor
+from state_model.group_heartbeat import JOINING, LEAVING
+from state_model.group_records import GroupRecord
+from state_model.group_schemas import GroupKind
+
+NEW_SOFT_STATE: Final = SoftState()
+
+_log = logging.getLogger(__name__)
+
+
+class ConsumerGroups(EpochGroups[ConsumerGroup, SoftState]):
+    """All consumer groups of this broker."""
+
+    kind = GroupKind.CONSUMER
+    unrevoked_state = MemberState.UNREVOKED_PARTITIONS
+
+    def __init__(
+        self,
+        surroundings: GroupSurroundings,
+        *,
+        group_settings: Callable[[str], ConsumerGroupSettings],
+        all_topics: Callable[[], Iterable[Topic]],
+        new_id: Callable[[], str] = lambda: str(uuid4()),
+    ) -> None:
+        """all_topics: those that exist. new_id: the id of a member whose client makes none."""
+        super().__init__(surroundings)
+        self._group_settings = group_settings
+        self._all_topics = all_topics
+        self._new_id = new_id
+        self._topic_ids: set[str] = set()
+        self._topics_version = 0
+        self._resolutions: dict[str, Handle] = {}
+
+    def apply(self, group: ConsumerGroup | None, record: GroupRecord) -> ConsumerGroup | None:
+        """See EpochGroups."""
+        return apply(group, record)
+
+    def new_soft_state(self) -> SoftState:
+        """See EpochGroups."""
+        return NEW_SOFT_STATE
+
+    def session_timeout_ms(self, group_id: str) -> int:
+        """See EpochGroups."""
+        return self._group_settings(group_id).session_timeout_ms
+
+    def fenced(self, group_id: str, group: ConsumerGroup, member_id: str) -> coordinator.Outcome:
+        """See EpochGroups."""
+        return coordinator.fence(group_id, group, self.soft_state(group_id), member_id, self._metadata)
+
+    def tombstones(self, group_id: str, group: ConsumerGroup) -> Iterable[GroupRecord]:
+        """See EpochGroups."""
+        return coordinator.group_tombstones(group_id, group)
+
+    def assignment_epoch(self, group: ConsumerGroup, member_id: str, at: TopicPartition) -> int | None:
+        """See EpochGroups."""
+        topic = self._topics.by_name(at.topic)
+        if topic is None:
+            return None
+        assignment, partition = member_assignment(group.members[member_id]), Partition(topic.topic_id, at.partition)
+        return assignment.assigned.get(partition, assignment.pending.get(partition))
+
+    def reads_topic(self, group: ConsumerGroup, topic: str) -> bool:
+        """See EpochGroups."""
+        return topic in group.topic_names
+
+    def topic_changed(self, topic: Topic) -> None:
+        """See EpochGroups."""
+        if topic.topic_id not in self._topic_ids:
+            self._topic_ids.add(topic.topic_id)
+            self._topics_version += 1
+        for group_id, group in self._groups.items():
+            if topic.name in group.topic_names:
+                self._soft[group_id] = NEW_SOFT_STATE
+
+    def removed(self, group_id: str) -> None:
+        """See EpochGroups."""
+        resolution = self._resolutions.pop(group_id, None)
+        if resolution is not None:
+            resolution.cancel()
+
+    def start(self) -> None:
+        """After the load: see EpochGroups; topics count as new for expressions that were resolved before."""
+        super().start()
+        self._topic_ids.update(topic.topic_id for topic in self._all_topics())
+        versions = (expression.version for _, group in self for expression in group.resolved.values())
+        self._topics_version = 1 + max(versions, default=0)
+
+    # Groups
+
+    def assignor_of(self, group_id: str, group: ConsumerGroup) -> str:
+        """The assignor that the members of a group prefer, else the broker's first."""
+        return preferred_assignor(group, self._group_settings(group_id).machine.assignors)
+
+    # Members
+
+    def heartbeat(
+        self, request: Heartbeat, *, version: int, may_describe: Callable[[str], bool] = lambda name: True
+    ) -> Answer:
+        """A member joins, stays or leaves. Raises HeartbeatError or GroupError; nothing has changed then.
+
+        Args:
+            version: of the request.
+            may_describe: whether the member may see a topic that its regular expression matches.
+        """
+        group_id = request.group_id
+        settings = self._group_settings(group_id)
+        check(request, version, settings.machine.assignors)
+        if request.member_epoch < JOINING:
+            return self._leave(request)
+        replaced = self._replaced_records(group_id, is_joining=request.member_epoch == JOINING)
+        request = request._replace(member_id=request.member_id or self._new_id())
+        before, now_ms = self._groups.get(group_id), self._timers.now_ms()
+        soft = self.soft_state(group_id)
+        outcome = coordinator.heartbeat(before, soft, request, self._metadata, settings.machine, now_ms)
+        self._accept(group_id, request.member_id, outcome, replaced)
+        due = expressions_to_resolve(
+            before, outcome.group, self._topics_version, settings.regex_refresh_interval_ms, now_ms
+        )
+        if due and group_id not in self._resolutions:
+            resolve = partial(self._resolve, group_id, sorted(due), may_describe)
+            self._resolutions[group_id] = self._timers.after_ms(0, resolve)
+        return outcome.answer
+
+    def _leave(self, request: Heartbeat) -> Answer:
+        group = self.require(request.group_id)
+        outcome = coordinator.leave(group, self.soft_state(request.group_id), request, self._metadata)
+        self._commit(request.group_id, request.member_id, outcome)
+        if request.member_epoch == LEAVING:
+            self._sessions.stop(request.group_id, request.member_id)
+        return outcome.answer._replace(member_epoch=request.member_epoch)
+
+    def remove(self, group_id: str, members: Iterable[tuple[str, str | None]]) -> list[ErrorCode]:
+        """LeaveGroup of members by member id and instance id: the code of each, in their order.
+
+        An instance id without a member id is an administrator's removal. Raises GroupError: none is removed then.
+        """
+        group = self.require(group_id)
+        codes, leaving = [], []
+        for member_id, instance_id in members:
+            try:
+                leaving.append(_named_member(group_id, group, member_id, instance_id))
+                codes.append(ErrorCode.none)
+            except HeartbeatError as error:
+                codes.append(ErrorCode(error.code))
+        if leaving:
+            member_ids = list(dict.fromkeys(leaving))
+            soft = self.soft_state(group_id)
+            self._commit(group_id, "", coordinator.fence_all(group_id, group, soft, member_ids, self._metadata))
+            for member_id in member_ids:
+                self._sessions.stop(group_id, member_id)
+                self._end_revocation(group_id, member_id)
+        return codes
+
+    # Regular expressions
+
+    def _resolve(self, group_id: str, expressions: list[str], may_describe: Callable[[str], bool]) -> None:
+        """Record what the expressions of a group match, apart from the heartbeat that needs it."""
+        del self._resolutions[group_id]
+        if not has_re2():
+            _log.warning("expressions of the consumer group %s are not resolved: %s", group_id, MISSING)
+            return
+        group, now_ms = self._groups[group_id], self._timers.now_ms()
+        names = [topic.name for topic in self._all_topics()]
+        resolved = {
+            expression: ResolvedExpression(
+                matching_topics(expression, names, may_describe), self._topics_version, now_ms
+            )
+            for expression in expressions
+        }
+        outcome = coordinator.resolve(group_id, group, self.soft_state(group_id), resolved, self._metadata, now_ms)
+        try:
+            self._append_records(group_id, outcome.records)
+        except GroupError:
+            return
+        self._groups[group_id], self._soft[group_id] = outcome.group, outcome.soft
+        self._metrics.group_rebalances[self.kind] += outcome.group.group_epoch > group.group_epoch
+
+
+def _named_member(group_id: str, group: ConsumerGroup, member_id: str, instance_id: str | None) -> str:
+    """The id of the member that a LeaveGroup names. Raises HeartbeatError."""
+    if instance_id is None:
+        if member_id not in group.members:
+            raise unknown_member(group_id, member_id)
+        return member_id
+    named_id = member_id or group.static_members.get(instance_id, "")
+    static_member(group, Heartbeat(group_id, named_id, LEAVING, instance_id=instance_id))
+    return named_id
