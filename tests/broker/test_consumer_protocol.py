@@ -59,7 +59,7 @@ def test_two_members_share_a_topic_commit_and_leave(broker):
     first.commit(asynchronous=False)
     second.subscribe([topic])
     until(lambda: [*map(len, owned(first, second))] == [2, 2], [first, second])
-    assert sorted(sum(owned(first, second), [])) == [0, 1, 2, 3]
+    assert sorted(partition for each in owned(first, second) for partition in each) == [0, 1, 2, 3]
     description = described(broker, group)
     assert (description.state, len(description.members)) == (ConsumerGroupState.STABLE, 2)
     for partition in range(4):
