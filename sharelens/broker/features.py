@@ -69,10 +69,10 @@ def choose(requested: Mapping[str, int], stored: Mapping[str, int], kafka_versio
     Raises:
         ConfigError: an unknown feature, or a level that the version of Kafka does not have.
     """
-    known = (SHARE_VERSION, *SWITCHES)
+    feature_names = (SHARE_VERSION, *SWITCHES)
     for name in requested:
-        if name not in known:
-            raise ConfigError(f"feature {name} is not supported: {', '.join(known)} are")
+        if name not in feature_names:
+            raise ConfigError(f"feature {name} is not supported: {', '.join(feature_names)} are")
     level = requested.get(SHARE_VERSION, stored.get(SHARE_VERSION, DEFAULT_SHARE_VERSION))
     version = kafka_version or ("4.4" if level >= DEAD_LETTERS_SHARE_VERSION else "4.3")
     highest = _highest(version)

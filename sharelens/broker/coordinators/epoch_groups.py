@@ -95,13 +95,13 @@ class EpochGroup(Protocol):
         """Its state."""
 
 
-GroupT = TypeVar("GroupT", bound=EpochGroup)
-SoftT = TypeVar("SoftT")
-GroupT_co = TypeVar("GroupT_co", covariant=True)
-SoftT_co = TypeVar("SoftT_co", covariant=True)
+G = TypeVar("G", bound=EpochGroup)
+S = TypeVar("S")
+G_co = TypeVar("G_co", covariant=True)
+S_co = TypeVar("S_co", covariant=True)
 
 
-class Outcome(Protocol[GroupT_co, SoftT_co]):
+class Outcome(Protocol[G_co, S_co]):
     """The result of an operation of a member."""
 
     @property
@@ -109,11 +109,11 @@ class Outcome(Protocol[GroupT_co, SoftT_co]):
         """To append as one operation."""
 
     @property
-    def group(self) -> GroupT_co:
+    def group(self) -> G_co:
         """The group after them."""
 
     @property
-    def soft(self) -> SoftT_co:
+    def soft(self) -> S_co:
         """Its state without records after them."""
 
     @property
@@ -138,7 +138,7 @@ class GroupSurroundings:
     metrics: BrokerMetrics = field(default_factory=BrokerMetrics)
 
 
-class EpochGroups(ABC, Generic[GroupT, SoftT]):
+class EpochGroups(ABC, Generic[G, S]):
     """All groups of one kind."""
 
     kind: ClassVar[GroupKind]
@@ -153,19 +153,19 @@ class EpochGroups(ABC, Generic[GroupT, SoftT]):
         self._classic_groups = surroundings.classic_groups
         self._metrics = surroundings.metrics
         self._racks = (surroundings.rack,) if surroundings.rack else ()
-        self._groups: dict[str, GroupT] = {}
-        self._soft: dict[str, SoftT] = {}
+        self._groups: dict[str, G] = {}
+        self._soft: dict[str, S] = {}
         self._sessions = MemberTimers(surroundings.timers, self._session_expired)
         self._revocations: dict[tuple[str, str], Handle] = {}
 
     # The rules of a kind
 
     @abstractmethod
-    def apply(self, group: GroupT | None, record: GroupRecord) -> GroupT | None:
+    def apply(self, group: G | None, record: GroupRecord) -> G | None:
         """The group after a record of its kind; None: no such group."""
 
     @abstractmethod
-    def new_soft_state(self) -> SoftT:
+    def new_soft_state(self) -> S:
         """The state of a group that its records do not have, after a restart."""
 
     @abstractmethod
@@ -173,19 +173,19 @@ class EpochGroups(ABC, Generic[GroupT, SoftT]):
         """The silence after which a member of a group has left."""
 
     @abstractmethod
-    def fenced(self, group_id: str, group: GroupT, member_id: str) -> Outcome[GroupT, SoftT]:
+    def fenced(self, group_id: str, group: G, member_id: str) -> Outcome[G, S]:
         """The outcome of removing a member."""
 
     @abstractmethod
-    def tombstones(self, group_id: str, group: GroupT) -> Iterable[GroupRecord]:
+    def tombstones(self, group_id: str, group: G) -> Iterable[GroupRecord]:
         """The tombstones of a group without members."""
 
     @abstractmethod
-    def assignment_epoch(self, group: GroupT, member_id: str, at: TopicPartition) -> int | None:
+    def assignment_epoch(self, group: G, member_id: str, at: TopicPartition) -> int | None:
         """The epoch since which a member has a partition, perhaps still to revoke; None: it hasn't."""
 
     @abstractmethod
-    def reads_topic(self, group: GroupT, topic: str) -> bool:
+    def reads_topic(self, group: G, topic: str) -> bool:
         """Whether members of a group read a topic: its offsets must stay."""
 
     @abstractmethod
@@ -217,11 +217,11 @@ class EpochGroups(ABC, Generic[GroupT, SoftT]):
 
     # Groups
 
-    def get(self, group_id: str) -> GroupT | None:
+    def get(self, group_id: str) -> G | None:
         """A group; None when there is none of that id."""
         return self._groups.get(group_id)
 
-    def require(self, group_id: str) -> GroupT:
+    def require(self, group_id: str) -> G:
         """A group. Raises GroupError with GROUP_ID_NOT_FOUND."""
         group = self._groups.get(group_id)
         if group is None:
@@ -229,12 +229,12 @@ class EpochGroups(ABC, Generic[GroupT, SoftT]):
             raise GroupError(ErrorCode.group_id_not_found, f"Group {group_id} {problem}")
         return group
 
-    def soft_state(self, group_id: str) -> SoftT:
+    def soft_state(self, group_id: str) -> S:
         """The state of a group that its records do not have."""
         soft = self._soft.get(group_id)
         return self.new_soft_state() if soft is None else soft
 
-    def __iter__(self) -> Iterator[tuple[str, GroupT]]:
+    def __iter__(self) -> Iterator[tuple[str, G]]:
         return iter(list(self._groups.items()))
 
     def __len__(self) -> int:
@@ -285,18 +285,14 @@ class EpochGroups(ABC, Generic[GroupT, SoftT]):
             raise GroupError(ErrorCode.group_id_not_found, f"Group {group_id} is not a {self.kind.value} group.")
         return [(group_key(group_id), None)]
 
-    def _accept(
-        self, group_id: str, member_id: str, outcome: Outcome[GroupT, SoftT], replaced: Sequence[KeyValue]
-    ) -> None:
+    def _accept(self, group_id: str, member_id: str, outcome: Outcome[G, S], replaced: Sequence[KeyValue]) -> None:
         """Commit the outcome of a heartbeat; the member's session starts again."""
         group = self._groups.get(group_id)
         self._commit(group_id, member_id, outcome, replaced)
         self._metrics.group_rebalances[self.kind] += group is None or outcome.group.group_epoch > group.group_epoch
         self._restart_session(group_id, member_id)
 
-    def _commit(
-        self, group_id: str, member_id: str, outcome: Outcome[GroupT, SoftT], replaced: Sequence[KeyValue] = ()
-    ) -> None:
+    def _commit(self, group_id: str, member_id: str, outcome: Outcome[G, S], replaced: Sequence[KeyValue] = ()) -> None:
         """Append the records of an operation as one batch; then its state and its timers are in force."""
         self._append_records(group_id, outcome.records, replaced)
         if replaced:

@@ -33,10 +33,12 @@ def broker(tmp_path):
 
 
 def join(broker, member="m", group="g", version=1, **fields):
-    whole = UNCHANGED | {"rebalance_timeout": 60_000, "subscribed_topic_names": ["in"], "topic_partitions": []} | fields
+    request_fields = (
+        UNCHANGED | {"rebalance_timeout": 60_000, "subscribed_topic_names": ["in"], "topic_partitions": []} | fields
+    )
     if version == 0:
-        del whole["subscribed_topic_regex"]
-    return broker.call(HEARTBEAT[0], version, group_id=group, member_id=member, member_epoch=0, **whole)
+        del request_fields["subscribed_topic_regex"]
+    return broker.call(HEARTBEAT[0], version, group_id=group, member_id=member, member_epoch=0, **request_fields)
 
 
 def beat(broker, epoch, member="m", **fields):
@@ -169,15 +171,15 @@ def test_epochs_and_members_that_the_group_has_not_are_refused(broker):
     assert code(beat(broker, 2, topic_partitions=owned(broker, 0))) == 0
     assert code(beat(broker, 2, topic_partitions=owned(broker, 1))) == 110
     assert code(beat(broker, 2)) == 110
-    left = beat(broker, -1)
-    assert (code(left), left["member_epoch"], left["heartbeat_interval"]) == (0, -1, timedelta(0))
+    leaving = beat(broker, -1)
+    assert (code(leaving), leaving["member_epoch"], leaving["heartbeat_interval"]) == (0, -1, timedelta(0))
 
 
 def test_static_members_keep_their_place_while_they_are_away(broker):
     join(broker, instance_id="i")
     assert code(join(broker, "n", instance_id="i")) == 111
-    left = beat(broker, -2, instance_id="i")
-    assert (code(left), left["member_epoch"]) == (0, -2)
+    leaving = beat(broker, -2, instance_id="i")
+    assert (code(leaving), leaving["member_epoch"]) == (0, -2)
     back = join(broker, "n", instance_id="i")
     assert (code(back), back["member_epoch"], partitions(back)) == (0, 2, [[0, 1]])
     assert code(beat(broker, 2, "m", instance_id="i")) == 82
@@ -311,15 +313,15 @@ def test_a_silent_member_is_fenced_also_after_a_restart(broker):
 def test_a_member_that_keeps_partitions_too_long_is_fenced(broker, is_restarted):
     join(broker)
     join(broker, "n")
-    everything = {"topic_partitions": owned(broker, 0, 1)}
-    beat(broker, 2, **everything)
+    all_partitions = {"topic_partitions": owned(broker, 0, 1)}
+    beat(broker, 2, **all_partitions)
     if is_restarted:
         broker.restart()
     for _ in range(3):
-        assert code(beat(broker, 2, **everything)) == 0
+        assert code(beat(broker, 2, **all_partitions)) == 0
         broker.timers.advance(21_000)
         beat(broker, 3, "n")
-    assert code(beat(broker, 2, **everything)) == 25
+    assert code(beat(broker, 2, **all_partitions)) == 25
     assert [each["member_id"] for each in described(broker)["members"]] == ["n"]
 
 
@@ -468,9 +470,9 @@ def test_an_expression_that_does_not_compile_is_refused(broker):
     assert (code(answer), listed(broker)) == (128, [])
     assert answer["error_message"].startswith("SubscribedTopicRegex `in(` is not a valid regular expression: missing )")
     assert code(subscribe(broker, "(?=in)")) == 128
-    nothing = subscribe(broker, "nothing")
-    assert partitions(nothing) == []
-    assert partitions(beat(broker, nothing["member_epoch"])) in (None, [])
+    unmatched = subscribe(broker, "unmatched")
+    assert partitions(unmatched) == []
+    assert partitions(beat(broker, unmatched["member_epoch"])) in (None, [])
 
 
 def test_without_re2_an_expression_is_refused_with_what_is_missing(broker, monkeypatch):

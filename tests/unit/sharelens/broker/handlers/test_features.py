@@ -16,7 +16,7 @@ def levels(answer):
     return {each.name: each.max_version_level for each in answer.finalized_features}
 
 
-OTHERS = {"group.version": 1, "streams.version": 1}
+SWITCHED_ON = {"group.version": 1, "streams.version": 1}
 
 
 def test_share_groups_are_turned_off_and_on_again_and_it_lasts(tmp_path):
@@ -24,12 +24,12 @@ def test_share_groups_are_turned_off_and_on_again_and_it_lasts(tmp_path):
         tmp_path, update(0, upgrade_type=2), VERSIONS, HEARTBEAT, update(1, upgrade_type=1), VERSIONS, HEARTBEAT
     )
     assert (down.error_code, up.error_code) == (0, 0)
-    assert (levels(off), levels(on)) == (OTHERS, OTHERS | {"share.version": 1})
+    assert (levels(off), levels(on)) == (SWITCHED_ON, SWITCHED_ON | {"share.version": 1})
     assert on.finalized_features_epoch == off.finalized_features_epoch + 1
     assert (refused.error_code, served.error_code) == (35, 0)
     ask(tmp_path, update(0, upgrade_type=2))
     (after,) = ask(tmp_path, VERSIONS)
-    assert (levels(after), after.finalized_features_epoch) == (OTHERS, on.finalized_features_epoch + 1)
+    assert (levels(after), after.finalized_features_epoch) == (SWITCHED_ON, on.finalized_features_epoch + 1)
 
 
 @pytest.mark.parametrize(
@@ -44,13 +44,13 @@ def test_an_impossible_level_is_refused_with_a_reason(tmp_path, requested, why):
     refused, after = ask(tmp_path, requested, VERSIONS)
     assert refused.error_code == 95
     assert why in refused.error_message
-    assert levels(after) == OTHERS | {"share.version": 1}
+    assert levels(after) == SWITCHED_ON | {"share.version": 1}
 
 
 def test_a_trial_changes_nothing(tmp_path):
     key, version, fields = update(0, upgrade_type=2)
     tried, after = ask(tmp_path, (key, version, fields | {"validate_only": True}), VERSIONS)
-    assert (tried.error_code, levels(after)) == (0, OTHERS | {"share.version": 1})
+    assert (tried.error_code, levels(after)) == (0, SWITCHED_ON | {"share.version": 1})
 
 
 def test_older_versions_tell_it_for_each_feature(tmp_path):
