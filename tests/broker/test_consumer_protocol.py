@@ -1,8 +1,12 @@
 """Consumer groups of KIP-848 with real clients: librdkafka with `group.protocol=consumer`."""
 
+import subprocess
+import sys
+import uuid
+
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupTopicPartitions
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.broker.test_clients import new_topic, produce
 from tests.broker.test_consumer_groups import new_group, owned, read, until
@@ -13,7 +17,7 @@ TIMEOUT_S = 30
 QUICK = {
     "group_consumer_heartbeat_interval_ms": 200,
     "group_consumer_min_heartbeat_interval_ms": 200,
-    "group_consumer_session_timeout_ms": 3_000,
+    "group_consumer_session_timeout_ms": 30_000,
     "group_consumer_min_session_timeout_ms": 1_000,
     "group_consumer_assignment_interval_ms": 0,
 }
@@ -32,6 +36,7 @@ def consumer(broker, group, **config):
             "group.protocol": "consumer",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
+            "reconnect.backoff.max.ms": 500,
             **config,
         }
     )
@@ -73,3 +78,139 @@ def test_two_members_share_a_topic_commit_and_leave(broker):
     first.close()
     assert described(broker, group).state is ConsumerGroupState.EMPTY
     assert committed(broker, group, topic) == dict.fromkeys(range(4), 2)
+
+
+def test_a_restart_of_the_broker_keeps_members_epochs_and_offsets(start_broker):
+    broker = start_broker(**QUICK)
+    topic, group = new_topic(broker, partitions=2), new_group()
+    members = [consumer(broker, group), consumer(broker, group)]
+    try:
+        for member in members:
+            member.subscribe([topic])
+        until(lambda: [*map(len, owned(*members))] == [1, 1], members)
+        for partition in range(2):
+            produce(broker, topic, [b"before"], partition=partition)
+        for member in members:
+            assert read(member, 1) == [b"before"]
+            member.commit(asynchronous=False)
+        before = assignments(broker, group)
+        broker.kill()
+        broker = start_broker(listen=broker.bootstrap, **QUICK)
+        assert assignments(broker, group) == before
+        assert described(broker, group).state is ConsumerGroupState.STABLE
+        assert committed(broker, group, topic) == {0: 1, 1: 1}
+        for partition in range(2):
+            produce(broker, topic, [b"after"], partition=partition)
+        for member in members:
+            assert read(member, 1) == [b"after"]
+            member.commit(asynchronous=False)
+        assert committed(broker, group, topic) == {0: 2, 1: 2}
+    finally:
+        for member in members:
+            member.close()
+
+
+LOST_MEMBER = """
+import sys
+from confluent_kafka import Consumer
+bootstrap, group, topic = sys.argv[1:]
+member = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "group.protocol": "consumer"})
+member.subscribe([topic])
+while True:
+    member.poll(0.1)
+"""
+
+
+def test_the_partitions_of_a_killed_member_go_to_the_others(start_broker):
+    broker = start_broker(**QUICK | {"group_consumer_session_timeout_ms": 3_000})
+    topic, group = new_topic(broker, partitions=2), new_group()
+    survivor = consumer(broker, group)
+    survivor.subscribe([topic])
+    lost_member = subprocess.Popen([sys.executable, "-c", LOST_MEMBER, broker.bootstrap, group, topic])
+    try:
+        until(lambda: sorted(assignments(broker, group).values()) == [[0], [1]], [survivor])
+        lost_member.kill()
+        until(lambda: owned(survivor) == [[0, 1]], [survivor])
+        assert len(assignments(broker, group)) == 1
+    finally:
+        lost_member.kill()
+        lost_member.wait()
+        survivor.close()
+
+
+def test_an_expression_finds_new_topics(broker):
+    prefix, group = f"r-{uuid.uuid4().hex[:8]}", new_group()
+    create(broker, f"{prefix}-0")
+    member = consumer(broker, group, **{"topic.metadata.refresh.interval.ms": 500})
+    try:
+        member.subscribe([f"^{prefix}-.*"])
+        until(lambda: [each.topic for each in member.assignment()] == [f"{prefix}-0"], [member])
+        create(broker, f"{prefix}-1")
+        until(lambda: len(member.assignment()) == 2, [member], timeout_s=60)
+    finally:
+        member.close()
+
+
+def create(broker, name):
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(TIMEOUT_S)
+
+
+@pytest.mark.parametrize(
+    ("options", "subscription", "problem"),
+    [
+        ((), r"^(a)\1", "regular expression is not valid"),
+        (("--feature", "group.version=0"), "t", "API version not supported"),
+    ],
+    ids=["expression", "feature"],
+)
+def test_what_the_broker_refuses_is_an_error_of_the_member(start_broker, options, subscription, problem):
+    member = consumer(start_broker(*options, **QUICK), new_group())
+    try:
+        member.subscribe([subscription])
+        assert problem in first_error(member).str()
+    finally:
+        member.close()
+
+
+def first_error(member):
+    """The first error that a member gets."""
+    errors = []
+
+    def has_error():
+        try:
+            message = member.poll(0.1)
+        except KafkaException as raised:
+            errors.append(raised.args[0])
+        else:
+            errors.extend([message.error()] if message is not None and message.error() else [])
+        return bool(errors)
+
+    until(has_error)
+    return errors[0]
+
+
+def test_static_members_come_back_to_their_partitions(broker):
+    topic, group = new_topic(broker, partitions=2), new_group()
+    members = [consumer(broker, group, **{"group.instance.id": name}) for name in "ab"]
+    for member in members:
+        member.subscribe([topic])
+    until(lambda: [*map(len, owned(*members))] == [1, 1], members)
+    before = owned(*members)
+    members[0].close()
+    members[0] = consumer(broker, group, **{"group.instance.id": "a"})
+    try:
+        members[0].subscribe([topic])
+        until(lambda: owned(*members) == before, members)
+        assert described(broker, group).state is ConsumerGroupState.STABLE
+    finally:
+        for member in members:
+            member.close()
+
+
+def assignments(broker, group):
+    """The partitions of each member."""
+    return {
+        each.member_id: sorted(at.partition for at in each.assignment.topic_partitions)
+        for each in described(broker, group).members
+    }

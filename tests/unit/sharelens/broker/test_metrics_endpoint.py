@@ -13,25 +13,27 @@ from sharelens.broker.metrics import BrokerMetrics, IdleSelector
 from sharelens.broker.metrics_endpoint import HOST, KafkaCollector, MetricsEndpoint
 from sharelens.broker.protocol.server import ListenError
 from sharelens.broker.share.acknowledgement import AcknowledgementBatch
+from state_model.consumer.group_values import GroupState as ConsumerGroupState
 from state_model.group_schemas import GroupKind
 from state_model.streams.values import GroupState
 
 PAGE = Path(__file__).parents[4] / "docs" / "reference" / "broker-metrics.md"
 
 
-class StreamsGroups:
-    kind = GroupKind.STREAMS
+class EpochGroups(list):
+    """Groups of one kind, each in a state."""
 
-    def __iter__(self):
-        yield "a", SimpleNamespace(state=GroupState.NOT_READY)
-        yield "b", SimpleNamespace(state=GroupState.STABLE)
+    def __init__(self, kind, *states):
+        super().__init__((state.value, SimpleNamespace(state=state)) for state in states)
+        self.kind = kind
 
 
 def collector(metrics: BrokerMetrics | None = None) -> KafkaCollector:
     groups = [SimpleNamespace(state="Stable"), SimpleNamespace(state="Empty"), SimpleNamespace(state="Stable")]
-    streams = StreamsGroups()
+    consumers = EpochGroups(GroupKind.CONSUMER, ConsumerGroupState.RECONCILING)
+    streams = EpochGroups(GroupKind.STREAMS, GroupState.NOT_READY, GroupState.STABLE)
     topics = SimpleNamespace(by_name=lambda name: SimpleNamespace(partitions=4))
-    return KafkaCollector(metrics or BrokerMetrics(), groups, [streams], topics, IdleSelector())
+    return KafkaCollector(metrics or BrokerMetrics(), groups, [consumers, streams], topics, IdleSelector())
 
 
 def exchanged(*requests: bytes) -> list[bytes]:
@@ -74,7 +76,7 @@ def samples(metrics: BrokerMetrics) -> dict[tuple[str, ...], float]:
 def test_numbers_come_out_under_kafkas_names():
     metrics = BrokerMetrics()
     metrics.share_acknowledgements = 2
-    metrics.group_rebalances.update({GroupKind.SHARE: 3, GroupKind.STREAMS: 5})
+    metrics.group_rebalances.update({GroupKind.SHARE: 3, GroupKind.STREAMS: 5, GroupKind.CONSUMER: 7})
     metrics.acknowledged([AcknowledgementBatch(first_offset=5, last_offset=8, types=(2,))])
     metrics.state_write.count, metrics.state_write.sum_s, metrics.state_write.max_s = 4, 0.5, 0.25
     actual = samples(metrics)
@@ -83,6 +85,11 @@ def test_numbers_come_out_under_kafkas_names():
     assert actual[f"{groups}_share_group_count", "share", "Stable"] == 2
     assert actual[f"{groups}_share_group_count", "share", "Dead"] == 0
     assert actual[f"{groups}_rebalance_total", "share"] == 3
+    assert (actual[f"{groups}_group_count", "consumer"], actual[f"{groups}_rebalance_total", "consumer"]) == (1, 7)
+    states = {
+        each.value: actual[f"{groups}_consumer_group_count", "consumer", each.value] for each in ConsumerGroupState
+    }
+    assert states == {"Empty": 0, "Assigning": 0, "Reconciling": 1, "Stable": 0}
     assert (actual[f"{groups}_group_count", "streams"], actual[f"{groups}_rebalance_total", "streams"]) == (2, 5)
     states = {each.value: actual[f"{groups}_streams_group_count", "streams", each.value] for each in GroupState}
     assert states == {"Empty": 0, "NotReady": 1, "Assigning": 0, "Reconciling": 0, "Stable": 1}
