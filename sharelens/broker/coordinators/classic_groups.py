@@ -336,9 +336,9 @@ class ClassicGroups:
         return ErrorCode.none
 
     def is_empty(self, group_id: str) -> bool:
-        """Whether a group has no members and expects none."""
+        """Whether a group has no members; those that may still join with the id they got do not count, as in Kafka."""
         group = self._groups.get(group_id)
-        return group is not None and group.state is GroupState.EMPTY and not group.pending_joins
+        return group is not None and group.state is GroupState.EMPTY
 
     def discard(self, group_id: str) -> None:
         """Forget a group whose tombstone was appended; its offsets stay."""

@@ -33,7 +33,7 @@ class ReplaceableGroups(Protocol):
     """Classic groups, which a group of the same id may replace while they are empty."""
 
     def is_empty(self, group_id: str) -> bool:
-        """Whether the group has no members and expects none."""
+        """Whether the group has no members."""
 
     def discard(self, group_id: str) -> None:
         """Forget the group after its tombstone; its offsets stay."""

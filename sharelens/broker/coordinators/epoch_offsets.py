@@ -41,11 +41,14 @@ def transactional_error(groups: AnyEpochGroups, call: MemberCall, places: Iterab
 
 
 def fetch_error(groups: AnyEpochGroups, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
-    """The error of an OffsetFetch of a group of `groups`; one without a member is allowed."""
-    if member_id is None and member_epoch < 0:
-        return ErrorCode.none
+    """The error of an OffsetFetch of a group of `groups`; one without a member is allowed.
+
+    An epoch without a member is an error that Kafka does not expect.
+    """
+    if member_id is None:
+        return ErrorCode.none if member_epoch < 0 else ErrorCode.unknown_server_error
     group: EpochGroup = groups.require(group_id)
-    member = group.members.get(member_id or "")
+    member = group.members.get(member_id)
     if member is None:
         return ErrorCode.unknown_member_id
     return ErrorCode.none if member_epoch == _epoch(member) else ErrorCode.stale_member_epoch

@@ -114,7 +114,7 @@ class ShareGroups:
         group = self._groups.get(group_id)
         if group is None:
             kind = self._log.ids.kind(group_id)
-            problem = "not found" if kind is None else "not a share group"
+            problem = "not found" if kind is None else "is not a share group"
             raise GroupError(ErrorCode.group_id_not_found, f"Group {group_id} {problem}.")
         return group
 

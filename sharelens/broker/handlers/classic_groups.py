@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode
 from sharelens.broker.coordinators.classic_group import ClassicGroup, GroupState, JoinAnswer, SyncAnswer
 from sharelens.broker.coordinators.classic_groups import JoinRequest, MemberCall
 from sharelens.broker.coordinators.share_group import GroupError
-from sharelens.broker.handlers.share_groups import authorized_operations
+from sharelens.broker.handlers.share_groups import with_operations
 from sharelens.broker.protocol.messages import milliseconds
 from sharelens.broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from sharelens.broker.protocol.steps import LazyArray
@@ -138,7 +138,7 @@ def describe_groups(broker: "Broker", request: Any, context: RequestContext) -> 
 
     def described(group_id: str) -> Mapping[str, Any]:
         answer = _described(broker, group_id, context.api_version)
-        return {**answer, **authorized_operations(context, group_id)} if has_operations else answer
+        return with_operations(context, answer) if has_operations else answer
 
     return {"groups": LazyArray(described, request.groups)}
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from kio.schema.errors import ErrorCode
 
 from sharelens.broker.coordinators.share_group import GroupError
-from sharelens.broker.handlers.share_groups import authorized_operations
+from sharelens.broker.handlers.share_groups import with_operations
 from sharelens.broker.protocol.messages import milliseconds, topic_id_text
 from sharelens.broker.protocol.registry import ELEMENTS_MAX_AT_ONCE, Answer, RequestContext, handles
 from sharelens.broker.protocol.steps import LazyArray
@@ -55,7 +55,7 @@ def describe(broker: "Broker", request: Any, context: RequestContext) -> Answer:
 
     def described(group_id: str) -> Answer:
         answer = {"group_id": group_id, **_described(broker, group_id)}
-        return answer | authorized_operations(context, group_id) if request.include_authorized_operations else answer
+        return with_operations(context, answer) if request.include_authorized_operations else answer
 
     return {"groups": LazyArray(described, request.group_ids)}
 

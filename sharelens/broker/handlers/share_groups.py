@@ -80,7 +80,7 @@ def describe(broker: ShareGroupServer, request: Any, context: RequestContext) ->
 
     def described(group_id: str) -> Answer:
         answer = _described(broker, group_id)
-        return answer | authorized_operations(context, group_id) if request.include_authorized_operations else answer
+        return with_operations(context, answer) if request.include_authorized_operations else answer
 
     return {"groups": LazyArray(described, request.group_ids)}
 
@@ -123,9 +123,11 @@ def delete_offsets(broker: ShareGroupServer, request: Any, context: RequestConte
     return _attempt(broker, delete)
 
 
-def authorized_operations(context: RequestContext, group_id: str) -> dict[str, int]:
-    """What the client may do with a group, as descriptions of groups of all kinds have it."""
-    return {"authorized_operations": context.rights.bits(ResourceType.GROUP, group_id)}
+def with_operations(context: RequestContext, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The description of a group of any kind with what the client may do with it; an error as it is."""
+    if answer.get("error_code", ErrorCode.none) is not ErrorCode.none:
+        return answer
+    return {**answer, "authorized_operations": context.rights.bits(ResourceType.GROUP, answer["group_id"])}
 
 
 def _fault_of(request: Any) -> str | None:

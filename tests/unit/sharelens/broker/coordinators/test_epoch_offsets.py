@@ -126,7 +126,7 @@ def test_offsets_of_a_group_without_members_are_anyones(make_groups):
         ("m", 3, "stale_member_epoch"),
         ("x", 2, "unknown_member_id"),
         ("", -1, "unknown_member_id"),
-        (None, 0, "unknown_member_id"),
+        (None, 0, "unknown_server_error"),
     ],
 )
 def test_members_fetch_offsets_in_their_epoch_alone(make_groups, member_id, epoch, expected):

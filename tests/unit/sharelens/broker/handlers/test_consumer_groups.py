@@ -1,5 +1,6 @@
 """Consumer groups of KIP-848 through the whole broker; Kafka's answers to heartbeats are in tests/components."""
 
+import asyncio
 from datetime import timedelta
 from uuid import UUID
 
@@ -296,6 +297,31 @@ def test_a_simple_group_becomes_a_consumer_group_and_keeps_its_offsets(broker):
     broker.restart()
     assert listed(broker) == [("g", "Stable", "consumer", "consumer")]
     assert fetch(broker) == (0, [5])
+
+
+def test_a_classic_group_takes_the_id_of_an_empty_consumer_group_and_gives_it_back(broker):
+    join(broker)
+    commit(broker, 2)
+    assert classic_join(broker) == 23
+    beat(broker, -1)
+    since = len(types(broker))
+    # The id of a member that has not joined yet does not keep the group.
+    assert classic_join(broker) == 79
+    assert types(broker, since) == [(6, True), (4, True), (3, True), (2, False)]
+    assert [each[2] for each in listed(broker)] == ["classic"]
+    assert (code(beat(broker, 2)), code(join(broker))) == (69, 0)
+    assert fetch(broker) == (0, [5])
+    broker.timers.advance(20_000)
+    assert listed(broker) == [("g", "Stable", "consumer", "consumer")]
+
+
+def classic_join(broker):
+    fields = {"session_timeout": 10_000, "rebalance_timeout": 10_000, "protocol_type": "consumer"}
+
+    async def join_group():
+        return code(broker.call(11, 5, group_id="g", protocols=[{"name": "range", "metadata": b""}], **fields))
+
+    return asyncio.run(join_group())
 
 
 def test_a_silent_member_is_fenced_also_after_a_restart(broker):
