@@ -61,6 +61,18 @@ class GroupRecord:
 AnyGroupRecord = GroupRecord | UnknownTypeRecord
 
 
+def group_record(record_type: int, group_id: str, value: Tree | None, name: str | None = None) -> GroupRecord:
+    """The record of a value of version 0; None: its tombstone.
+
+    Args:
+        name: the member or regular expression in the key of types with more than one record a group.
+    """
+    layout = RECORD_TYPES[record_type]
+    key = {field.name: part for field, part in zip(layout.key.fields, (group_id, name), strict=False)}
+    version = None if value is None else 0
+    return GroupRecord(record_type=record_type, name=layout.name, key=key, version=version, value=value)
+
+
 def classify(key: bytes | None) -> GroupRecordType | int:
     """The type of a record by the first two bytes of its key; the bare number when Kafka has not shipped it."""
     if key is None or len(key) < 2:

@@ -43,7 +43,7 @@ from state_model.group_heartbeat import JOINING, LEAVING, LEAVING_STATIC
 from state_model.group_reconciliation import FencedError
 from state_model.group_records import GroupRecord
 from state_model.group_targets import TargetMetadata, may_compute_target
-from state_model.streams.topology import Topics
+from state_model.group_topics import Topics
 from state_model.uuids import uuid_text
 
 

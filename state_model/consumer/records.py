@@ -4,14 +4,13 @@
 topics and partitions in the order of its hash tables, `record_of` in ascending order, as Kafka does with topic names.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
 
 from state_model.consumer.group_spec import by_topic
 from state_model.consumer.group_values import GroupMetadata, MemberMetadata, PartitionMetadata, ResolvedExpression
 from state_model.consumer.reconciliation import MemberAssignment, Partition, Partitions
-from state_model.group_records import GroupRecord
-from state_model.group_schemas import RECORD_TYPES
+from state_model.group_forms import TARGET_FORM, Form, RecordForms
 from state_model.group_targets import TargetMetadata
 from state_model.schema import Tree
 
@@ -34,28 +33,6 @@ RecordValue: TypeAlias = (
     | ResolvedExpression
 )
 _Tree: TypeAlias = Mapping[str, Any]
-
-
-def value_of(record: GroupRecord) -> RecordValue | None:
-    """The value of a record of a consumer type; None for a tombstone and for an unknown value version."""
-    return None if record.value is None else _CONVERTERS[record.record_type].read(cast(_Tree, record.value))
-
-
-def name_of(record: GroupRecord) -> str:
-    """The member id of types 5, 7 and 8, the regular expression of type 16; empty for the types with one a group."""
-    return str(record.key.get("member_id", record.key.get("regular_expression", "")))
-
-
-def record_of(record_type: int, group_id: str, value: RecordValue | None, name: str | None = None) -> GroupRecord:
-    """The record of a value; None: its tombstone. `name`: as `name_of` gives it."""
-    key: dict[str, Any] = {"group_id": group_id}
-    if name is not None:
-        key["regular_expression" if record_type == REGULAR_EXPRESSION else "member_id"] = name
-    type_name = RECORD_TYPES[record_type].name
-    if value is None:
-        return GroupRecord(record_type=record_type, name=type_name, key=key)
-    tree = _CONVERTERS[record_type].write(value)
-    return GroupRecord(record_type=record_type, name=type_name, key=key, version=0, value=tree)
 
 
 def _member(tree: _Tree) -> MemberMetadata:
@@ -140,30 +117,22 @@ def _expression_tree(value: ResolvedExpression) -> Tree:
     return {"topics": tuple(sorted(value.topics)), "version": value.version, "timestamp": value.timestamp_ms}
 
 
-class _Converter(NamedTuple):
-    read: Callable[[_Tree], RecordValue]
-    write: Callable[[Any], Tree]
-
-
-_CONVERTERS: Final[Mapping[int, _Converter]] = {
-    METADATA: _Converter(
-        lambda tree: GroupMetadata(tree["epoch"], tree["metadata_hash"]), lambda value: dict(value._asdict())
-    ),
-    PARTITION_METADATA: _Converter(
-        lambda tree: PartitionMetadata(tree["topics"]), lambda value: {"topics": value.topics}
-    ),
-    MEMBER: _Converter(_member, _member_tree),
-    TARGET: _Converter(
-        lambda tree: TargetMetadata(tree["assignment_epoch"], tree["assignment_timestamp"]),
-        lambda value: {
-            "assignment_epoch": value.assignment_epoch,
-            "assignment_timestamp": value.assignment_timestamp_ms,
-        },
-    ),
-    MEMBER_TARGET: _Converter(_member_target, _member_target_tree),
-    ASSIGNMENT: _Converter(_assignment, _assignment_tree),
-    REGULAR_EXPRESSION: _Converter(
-        lambda tree: ResolvedExpression(frozenset(tree["topics"]), tree["version"], tree["timestamp"]),
-        _expression_tree,
-    ),
-}
+FORMS: Final[RecordForms[RecordValue]] = RecordForms(
+    {
+        METADATA: Form(
+            lambda tree: GroupMetadata(tree["epoch"], tree["metadata_hash"]), lambda value: dict(value._asdict())
+        ),
+        PARTITION_METADATA: Form(
+            lambda tree: PartitionMetadata(tree["topics"]), lambda value: {"topics": value.topics}
+        ),
+        MEMBER: Form(_member, _member_tree),
+        TARGET: TARGET_FORM,
+        MEMBER_TARGET: Form(_member_target, _member_target_tree),
+        ASSIGNMENT: Form(_assignment, _assignment_tree),
+        REGULAR_EXPRESSION: Form(
+            lambda tree: ResolvedExpression(frozenset(tree["topics"]), tree["version"], tree["timestamp"]),
+            _expression_tree,
+        ),
+    }
+)
+value_of, record_of = FORMS.value_of, FORMS.record_of

@@ -9,7 +9,7 @@ from state_model.consumer.group_values import ConsumerGroup, ConsumerMember, mem
 from state_model.consumer.heartbeat import ErrorCode, HeartbeatError
 from state_model.consumer.reconciliation import Partition, Partitions
 from state_model.errors import SharelensError
-from state_model.streams.topology import Topics
+from state_model.group_topics import Topics
 from state_model.uuids import uuid_text
 
 Assignor: TypeAlias = Callable[[GroupSpec], Targets]

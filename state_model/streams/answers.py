@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 
+from state_model.group_topics import Topics
 from state_model.streams.endpoints import topics_of_endpoints
 from state_model.streams.heartbeat import Answer, Heartbeat
 from state_model.streams.soft_state import Settings, SoftState
-from state_model.streams.topology import Status, StatusCode, Topics
+from state_model.streams.topology import Status, StatusCode
 from state_model.streams.values import MemberAssignment, MemberMetadata, StreamsGroup, TasksByType
 
 

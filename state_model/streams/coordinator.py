@@ -4,26 +4,26 @@ A heartbeat is `(group, soft state, request, topics, settings, now) -> Outcome`.
 outcome as one operation; then group and soft state of the outcome are in force, and its timers are due.
 """
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from state_model.group_heartbeat import JOINING, LEAVING
 from state_model.group_reconciliation import FencedError
 from state_model.group_records import GroupRecord
+from state_model.group_replay import Draft
 from state_model.group_targets import TargetMetadata, may_compute_target
+from state_model.group_topics import Topics, metadata_hash
 from state_model.streams import records
 from state_model.streams.answers import answer_of
 from state_model.streams.assignor import AssignedMember, assign
-from state_model.streams.group import with_value
+from state_model.streams.group import REPLAY
 from state_model.streams.heartbeat import Answer, ErrorCode, Heartbeat, HeartbeatError
 from state_model.streams.membership import NEW_ASSIGNMENT, group_of, member_of, unknown_member, updated_metadata
-from state_model.streams.metadata_hash import metadata_hash
 from state_model.streams.reconciliation import reconcile, task_owners
 from state_model.streams.soft_state import Settings, SoftState
 from state_model.streams.topology import (
     ConfiguredTopology,
     CopartitionIndexError,
     InvalidTopologyError,
-    Topics,
     configure,
     required_topics,
 )
@@ -39,6 +39,7 @@ from state_model.streams.values import (
 )
 
 STANDBY_REPLICAS: Final = "num.standby.replicas"
+_GroupDraft: TypeAlias = Draft[StreamsGroup, records.RecordValue]
 
 
 class Outcome(NamedTuple):
@@ -62,19 +63,6 @@ class Outcome(NamedTuple):
     ends_revocation: bool = False
 
 
-class _Draft:
-    """A group and the records of one operation on it, applied as they are added."""
-
-    def __init__(self, group_id: str, group: StreamsGroup) -> None:
-        self.group_id = group_id
-        self.group = group
-        self.records: list[GroupRecord] = []
-
-    def add(self, record_type: int, value: records.RecordValue, member_id: str | None = None) -> None:
-        self.records.append(records.record_of(record_type, self.group_id, value, member_id))
-        self.group = with_value(self.group, record_type, member_id, value)
-
-
 def heartbeat(
     group: StreamsGroup | None, soft: SoftState, request: Heartbeat, topics: Topics, settings: Settings, now_ms: int
 ) -> Outcome:
@@ -83,7 +71,7 @@ def heartbeat(
     member = member_of(before, request, settings)
     starts_delay = not before.members and settings.initial_rebalance_delay_ms > 0 and not soft.is_delayed
     soft = soft._replace(is_delayed=soft.is_delayed or starts_delay)
-    draft = _Draft(request.group_id, before)
+    draft = Draft(REPLAY, request.group_id, before)
     member_metadata = updated_metadata(None if member is None else member.metadata, request)
     is_changed = member is None or member_metadata != member.metadata
     if is_changed:
@@ -133,20 +121,12 @@ def leave(group: StreamsGroup, soft: SoftState, request: Heartbeat) -> Outcome:
 
 def fence(group_id: str, group: StreamsGroup, soft: SoftState, member_id: str) -> Outcome:
     """The outcome of removing a member: it left, or its session or its time to revoke tasks expired (§3.6)."""
-    metadata = group.metadata._replace(epoch=group.group_epoch + 1)
-    after = group._replace(
-        metadata=metadata, members=group.members.remove(member_id), targets=group.targets.remove(member_id)
-    )
-    ended = [
-        *(
-            records.record_of(record_type, group_id, None, member_id)
-            for record_type in (records.ASSIGNMENT, records.MEMBER_TARGET, records.MEMBER)
-        ),
-        records.record_of(records.METADATA, group_id, metadata),
-    ]
-    if not after.members:
+    draft = Draft(REPLAY, group_id, group)
+    draft.end_member(member_id)
+    draft.add(records.METADATA, group.metadata._replace(epoch=group.group_epoch + 1))
+    if not draft.group.members:
         soft = soft._replace(shutdown_member_id=None)
-    return Outcome(tuple(ended), after, soft, Answer(member_id, LEAVING), ends_revocation=True)
+    return Outcome(tuple(draft.records), draft.group, soft, Answer(member_id, LEAVING), ends_revocation=True)
 
 
 def delayed_target(
@@ -158,7 +138,7 @@ def delayed_target(
     """
     if not group.members or soft.configured is None or group.group_epoch <= group.target_assignment_epoch:
         return ()
-    draft = _Draft(group_id, group)
+    draft = Draft(REPLAY, group_id, group)
     replicas = dict(group.metadata.last_assignment_configs or ()).get(
         STANDBY_REPLICAS, str(settings.num_standby_replicas)
     )
@@ -174,7 +154,7 @@ def group_tombstones(group_id: str) -> tuple[GroupRecord, ...]:
     )
 
 
-def _update_topology(draft: _Draft, request: Heartbeat) -> Topology:
+def _update_topology(draft: _GroupDraft, request: Heartbeat) -> Topology:
     """The group's topology, recorded when it is the first one (§1.11)."""
     group_topology, sent = draft.group.topology, request.topology
     if sent is not None and (sent.epoch < 0 or len(_by_id(sent)) < len(sent.subtopologies)):
@@ -231,7 +211,7 @@ def _check_owned(configured: ConfiguredTopology, request: Heartbeat) -> None:
 
 
 def _update_group(
-    draft: _Draft,
+    draft: _GroupDraft,
     topology: Topology,
     hashed: int,
     configured: ConfiguredTopology,
@@ -250,7 +230,7 @@ def _update_group(
 
 
 def _target_of(
-    draft: _Draft, soft: SoftState, configured: ConfiguredTopology, settings: Settings, member_id: str, now_ms: int
+    draft: _GroupDraft, soft: SoftState, configured: ConfiguredTopology, settings: Settings, member_id: str, now_ms: int
 ) -> tuple[TasksByType, int, str | None]:
     """Target and epoch for the member; the reason why no new target was computed (§2.7, §2.8)."""
     delay = None
@@ -267,7 +247,7 @@ def _target_of(
     return target, draft.group.target_assignment_epoch, delay
 
 
-def _assign(draft: _Draft, configured: ConfiguredTopology, settings: Settings, now_ms: int) -> None:
+def _assign(draft: _GroupDraft, configured: ConfiguredTopology, settings: Settings, now_ms: int) -> None:
     """Compute and record the target of all members; without tasks while the topology is not ready."""
     group = draft.group
     members = {
@@ -291,7 +271,7 @@ def _assign(draft: _Draft, configured: ConfiguredTopology, settings: Settings, n
 
 
 def _reconcile(
-    draft: _Draft, assigned: MemberAssignment, target: TasksByType, target_epoch: int, request: Heartbeat
+    draft: _GroupDraft, assigned: MemberAssignment, target: TasksByType, target_epoch: int, request: Heartbeat
 ) -> MemberAssignment:
     """The member's assignment after the heartbeat, recorded when it changed."""
     member_metadata = draft.group.members[request.member_id].metadata

@@ -1,7 +1,8 @@
 """Partitions by instance of an application, for interactive queries (streams-group §4.11, §4.12)."""
 
+from state_model.group_topics import Topics
 from state_model.streams.heartbeat import EndpointTopics, ErrorCode, HeartbeatError
-from state_model.streams.topology import ConfiguredTopology, Topics, input_topics
+from state_model.streams.topology import ConfiguredTopology, input_topics
 from state_model.streams.values import StreamsGroup, Tasks
 
 Partitions = tuple[tuple[str, tuple[int, ...]], ...]

@@ -4,14 +4,12 @@
 repeated tasks are gone; `record_of` writes them sorted, as Kafka does. Tags that no schema names are gone, too.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
-from state_model.group_records import GroupRecord
-from state_model.group_schemas import RECORD_TYPES
+from state_model.group_forms import TARGET_FORM, Form, RecordForms
 from state_model.group_targets import TargetMetadata
-from state_model.schema import Tree
 from state_model.streams.values import (
     NO_TASKS,
     CopartitionGroup,
@@ -41,26 +39,6 @@ _Tree: TypeAlias = Mapping[str, Any]
 _Entry: TypeAlias = tuple[str, tuple[int, ...]]
 """A subtopology id and partitions."""
 MAX_CACHED_TASK_LISTS: Final = 1024
-
-
-def value_of(record: GroupRecord) -> RecordValue | None:
-    """The value of a record of a streams type; None for a tombstone and for an unknown value version."""
-    return None if record.value is None else tree_value(record.record_type, record.value)
-
-
-def tree_value(record_type: int, tree: Tree) -> RecordValue:
-    """The value of the tree that its schema reads."""
-    return _CONVERTERS[record_type].read(cast(_Tree, tree))
-
-
-def record_of(record_type: int, group_id: str, value: RecordValue | None, member_id: str | None = None) -> GroupRecord:
-    """The record of a value; None: its tombstone. `member_id`: for types 19, 21 and 22."""
-    key: Tree = {"group_id": group_id} if member_id is None else {"group_id": group_id, "member_id": member_id}
-    name = RECORD_TYPES[record_type].name
-    if value is None:
-        return GroupRecord(record_type=record_type, name=name, key=key)
-    tree = _CONVERTERS[record_type].write(value)
-    return GroupRecord(record_type=record_type, name=name, key=key, version=0, value=tree)
 
 
 def _metadata(tree: _Tree) -> GroupMetadata:
@@ -101,14 +79,6 @@ def _member_tree(value: MemberMetadata) -> _Tree:
         "user_endpoint": None if endpoint is None else endpoint._asdict(),
         "client_tags": _pair_trees(value.client_tags),
     }
-
-
-def _target(tree: _Tree) -> TargetMetadata:
-    return TargetMetadata(tree["assignment_epoch"], tree["assignment_timestamp"])
-
-
-def _target_tree(value: TargetMetadata) -> _Tree:
-    return {"assignment_epoch": value.assignment_epoch, "assignment_timestamp": value.assignment_timestamp_ms}
 
 
 def _member_target(tree: _Tree) -> TasksByType:
@@ -273,16 +243,14 @@ def _task_trees(
     )
 
 
-class _Converter(NamedTuple):
-    read: Callable[[_Tree], RecordValue]
-    write: Callable[[Any], _Tree]
-
-
-_CONVERTERS: Final[Mapping[int, _Converter]] = {
-    METADATA: _Converter(_metadata, _metadata_tree),
-    MEMBER: _Converter(_member, _member_tree),
-    TARGET: _Converter(_target, _target_tree),
-    MEMBER_TARGET: _Converter(_member_target, _member_target_tree),
-    ASSIGNMENT: _Converter(_assignment, _assignment_tree),
-    TOPOLOGY: _Converter(_topology, _topology_tree),
-}
+FORMS: Final[RecordForms[RecordValue]] = RecordForms(
+    {
+        METADATA: Form(_metadata, _metadata_tree),
+        MEMBER: Form(_member, _member_tree),
+        TARGET: TARGET_FORM,
+        MEMBER_TARGET: Form(_member_target, _member_target_tree),
+        ASSIGNMENT: Form(_assignment, _assignment_tree),
+        TOPOLOGY: Form(_topology, _topology_tree),
+    }
+)
+value_of, tree_value, record_of = FORMS.value_of, FORMS.tree_value, FORMS.record_of

@@ -3,28 +3,16 @@
 It lives in the memory of the coordinator. Counts of existing topics have precedence over derived ones.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from state_model.errors import SharelensError
+from state_model.group_topics import Topics
 from state_model.streams.values import CopartitionGroup, Subtopology, TaskId, TopicInfo, Topology
 
 NAMED_TOPICS_MAX = 3
 """Topics that the detail of a status names."""
-
-
-class TopicMetadata(NamedTuple):
-    """An existing topic; `topic_id` is its 16 bytes, `racks` those of a partition's replicas, the same for all."""
-
-    name: str
-    topic_id: bytes
-    partitions: int
-    racks: tuple[str, ...] = ()
-
-
-Topics: TypeAlias = Callable[[str], TopicMetadata | None]
-"""The existing topic of a name; None when there is none."""
 
 
 class StatusCode(IntEnum):

@@ -19,10 +19,11 @@ from state_model.consumer.group import apply
 from state_model.consumer.group_values import ConsumerGroup, PartitionMetadata, ResolvedExpression
 from state_model.consumer.heartbeat import ErrorCode, Heartbeat, HeartbeatError
 from state_model.consumer.reconciliation import Partition, Partitions
-from state_model.consumer.records import MEMBER_TARGET, name_of, record_of, value_of
+from state_model.consumer.records import MEMBER_TARGET, record_of, value_of
 from state_model.consumer.soft_state import Settings, SoftState
+from state_model.group_forms import name_of
 from state_model.group_records import GroupRecord, decode_record, encode_record
-from state_model.streams.topology import TopicMetadata
+from state_model.group_topics import TopicMetadata
 from state_model.uuids import uuid_text
 from tests.broker.java import JavaMachine, launch
 from tools.kafka_tools import class_path

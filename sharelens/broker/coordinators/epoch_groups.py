@@ -23,7 +23,7 @@ from sharelens.broker.metrics import BrokerMetrics
 from sharelens.broker.ports import Handle, Timers, Topic, TopicPartition, Topics
 from state_model.group_records import GroupRecord, encode_record
 from state_model.group_schemas import GroupKind
-from state_model.streams.topology import TopicMetadata
+from state_model.group_topics import TopicMetadata
 from state_model.uuids import uuid_bytes
 
 _log = logging.getLogger(__name__)

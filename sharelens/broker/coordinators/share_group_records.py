@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 
 from sharelens.broker.coordinators.share_group import Assignment, ShareGroup, ShareMember, StatePartitions
-from state_model.group_records import GroupRecord
-from state_model.group_schemas import RECORD_TYPES
-from state_model.schema import Tree, Value
+from state_model.group_records import GroupRecord, group_record
+from state_model.schema import Value
 
 STABLE = 0
 """The state of a share group's member in type 14; there is no other."""
@@ -19,22 +18,22 @@ def member_subscription(group_id: str, member: ShareMember) -> GroupRecord:
         "client_host": member.client_host,
         "subscribed_topic_names": tuple(sorted(member.subscribed_topic_names)),
     }
-    return _of_member(10, group_id, member.member_id, value)
+    return group_record(10, group_id, value, member.member_id)
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> GroupRecord:
     """Type 11."""
-    return _of_group(11, group_id, {"epoch": epoch, "metadata_hash": metadata_hash})
+    return group_record(11, group_id, {"epoch": epoch, "metadata_hash": metadata_hash})
 
 
 def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> GroupRecord:
     """Type 12."""
-    return _of_group(12, group_id, {"assignment_epoch": epoch, "assignment_timestamp": timestamp_ms})
+    return group_record(12, group_id, {"assignment_epoch": epoch, "assignment_timestamp": timestamp_ms})
 
 
 def target_of_member(group_id: str, member_id: str, target: Assignment) -> GroupRecord:
     """Type 13."""
-    return _of_member(13, group_id, member_id, {"topic_partitions": _topic_partitions(target)})
+    return group_record(13, group_id, {"topic_partitions": _topic_partitions(target)}, member_id)
 
 
 def current_assignment(group_id: str, member: ShareMember) -> GroupRecord:
@@ -45,7 +44,7 @@ def current_assignment(group_id: str, member: ShareMember) -> GroupRecord:
         "state": STABLE,
         "assigned_partitions": _topic_partitions(member.assigned),
     }
-    return _of_member(14, group_id, member.member_id, value)
+    return group_record(14, group_id, value, member.member_id)
 
 
 def state_partitions(
@@ -59,12 +58,12 @@ def state_partitions(
             {"topic_id": topic_id, "topic_name": name} for topic_id, name in sorted(deleting.items())
         ),
     }
-    return _of_group(15, group_id, value)
+    return group_record(15, group_id, value)
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[GroupRecord]:
     """The end of a member: 14, 13, 10."""
-    return [_of_member(number, group_id, member_id, None) for number in (14, 13, 10)]
+    return [group_record(number, group_id, None, member_id) for number in (14, 13, 10)]
 
 
 def group_tombstones(group: ShareGroup) -> list[GroupRecord]:
@@ -72,26 +71,13 @@ def group_tombstones(group: ShareGroup) -> list[GroupRecord]:
     group_id = group.group_id
     members = list(group.members)
     return [
-        *(_of_member(14, group_id, member_id, None) for member_id in members),
-        *(_of_member(13, group_id, member_id, None) for member_id in group.targets),
-        _of_group(12, group_id, None),
-        *(_of_member(10, group_id, member_id, None) for member_id in members),
-        _of_group(15, group_id, None),
-        _of_group(11, group_id, None),
+        *(group_record(14, group_id, None, member_id) for member_id in members),
+        *(group_record(13, group_id, None, member_id) for member_id in group.targets),
+        group_record(12, group_id, None),
+        *(group_record(10, group_id, None, member_id) for member_id in members),
+        group_record(15, group_id, None),
+        group_record(11, group_id, None),
     ]
-
-
-def _of_group(number: int, group_id: str, value: Tree | None) -> GroupRecord:
-    return _record(number, {"group_id": group_id}, value)
-
-
-def _of_member(number: int, group_id: str, member_id: str, value: Tree | None) -> GroupRecord:
-    return _record(number, {"group_id": group_id, "member_id": member_id}, value)
-
-
-def _record(number: int, key: Tree, value: Tree | None) -> GroupRecord:
-    version = None if value is None else 0
-    return GroupRecord(record_type=number, name=RECORD_TYPES[number].name, key=key, version=version, value=value)
 
 
 def _topic_partitions(assignment: Assignment) -> tuple[Value, ...]:

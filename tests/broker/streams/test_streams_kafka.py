@@ -22,9 +22,8 @@ from sharelens.spark.java import JavaError
 from sharelens.tables.opening import open_evidence
 from sharelens.workloads.admin import Admin
 from state_model.group_records import decode_record
-from state_model.streams.metadata_hash import metadata_hash
+from state_model.group_topics import TopicMetadata, metadata_hash
 from state_model.streams.records import MEMBER_TARGET, METADATA, STREAMS_TYPES
-from state_model.streams.topology import TopicMetadata
 from state_model.streams.values import TasksByType
 from state_model.topics import OFFSETS_TOPIC
 from tests.broker import running

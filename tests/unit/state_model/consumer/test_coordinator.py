@@ -21,7 +21,7 @@ from state_model.consumer.reconciliation import MemberState, Partition
 from state_model.consumer.records import record_of
 from state_model.consumer.soft_state import Settings, SoftState
 from state_model.errors import SharelensError
-from state_model.streams.topology import TopicMetadata
+from state_model.group_topics import TopicMetadata
 from state_model.uuids import uuid_text
 from tests.depths import examples
 

@@ -2,7 +2,8 @@ import pytest
 
 from state_model.consumer.group_values import GroupMetadata, MemberMetadata, PartitionMetadata, ResolvedExpression
 from state_model.consumer.reconciliation import MemberAssignment, Partition
-from state_model.consumer.records import name_of, record_of, value_of
+from state_model.consumer.records import record_of, value_of
+from state_model.group_forms import name_of
 from state_model.group_records import decode_record, encode_record
 from state_model.group_targets import TargetMetadata
 from tests.consumer_group_vectors import CONSUMER_VECTORS, raw

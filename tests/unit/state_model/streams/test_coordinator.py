@@ -4,11 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from state_model.group_topics import TopicMetadata
 from state_model.streams.coordinator import delayed_target, fence, group_tombstones, heartbeat, leave
 from state_model.streams.group import apply
 from state_model.streams.heartbeat import ErrorCode, Heartbeat, HeartbeatError
 from state_model.streams.soft_state import Settings, SoftState
-from state_model.streams.topology import StatusCode, TopicMetadata
+from state_model.streams.topology import StatusCode
 from state_model.streams.values import (
     NO_TASKS,
     NO_TASKS_BY_TYPE,

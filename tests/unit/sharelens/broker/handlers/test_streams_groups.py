@@ -8,9 +8,8 @@ from sharelens.broker.coordinators.classic_groups import JoinRequest
 from sharelens.broker.coordinators.group_log import GroupLog
 from state_model.group_records import decode_record
 from state_model.group_schemas import GroupKind
+from state_model.group_topics import TopicMetadata, metadata_hash
 from state_model.streams.group import apply
-from state_model.streams.metadata_hash import metadata_hash
-from state_model.streams.topology import TopicMetadata
 from state_model.topics import OFFSETS_TOPIC
 from state_model.uuids import uuid_bytes
 from tests.broker_parts.broker_memory import DISK_FULL

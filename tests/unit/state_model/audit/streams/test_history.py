@@ -10,11 +10,11 @@ from state_model.audit.streams.history import History, StreamsRecord
 from state_model.audit.streams.table import CHECKS
 from state_model.audit.table import BY_ID
 from state_model.group_records import decode_record, encode_record, to_formatter_json
+from state_model.group_topics import TopicMetadata
 from state_model.streams.coordinator import delayed_target, fence, group_tombstones, heartbeat, leave
 from state_model.streams.group import apply
 from state_model.streams.heartbeat import Heartbeat, HeartbeatError
 from state_model.streams.soft_state import Settings, SoftState
-from state_model.streams.topology import TopicMetadata
 from state_model.streams.values import NO_TASKS_BY_TYPE, Subtopology, TopicInfo, Topology
 
 TOPOLOGY = Topology(0, (Subtopology("0", ("in",)), Subtopology("1", ("in",), (), (TopicInfo("log"),))))

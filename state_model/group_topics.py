@@ -1,16 +1,31 @@
-"""The metadata hash of a streams group (type 17): XXH3-64 over its topics, as in Kafka (streams-group §2.5)."""
+"""Topics as group coordinators see them, and their metadata hash (types 3, 11 and 17): XXH3-64, as in Kafka.
+
+The rules are those of Utils.computeGroupHash and computeTopicHash of Kafka 4.3.1 (streams-group §2.5).
+"""
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeAlias
 
 import xxhash
-
-from state_model.streams.topology import TopicMetadata
 
 _HASH_VERSION = 0
 _TOPIC_ID = struct.Struct("<qq")
 _INT32 = struct.Struct("<i")
 _INT64 = struct.Struct("<q")
+
+
+class TopicMetadata(NamedTuple):
+    """An existing topic; `topic_id` is its 16 bytes, `racks` those of a partition's replicas, the same for all."""
+
+    name: str
+    topic_id: bytes
+    partitions: int
+    racks: tuple[str, ...] = ()
+
+
+Topics: TypeAlias = Callable[[str], TopicMetadata | None]
+"""The existing topic of a name; None when there is none."""
 
 
 def topic_hash(topic: TopicMetadata) -> int:
