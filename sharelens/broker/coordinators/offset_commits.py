@@ -17,9 +17,9 @@ from sharelens.broker.coordinators.classic_groups import MAX_GROUPS, ClassicGrou
 from sharelens.broker.coordinators.epoch_groups import AnyEpochGroups, EpochGroup, groups_with
 from sharelens.broker.coordinators.group_log import GroupLog
 from sharelens.broker.coordinators.group_offsets import Offsets
-from sharelens.broker.coordinators.subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from sharelens.broker.errors import RecordTooLargeError, StorageError
 from sharelens.broker.ports import ProducerIdentity, Timers, TopicPartition
+from state_model.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
 from state_model.group_schemas import GroupKind
 
 _log = logging.getLogger(__name__)
@@ -148,7 +148,7 @@ class OffsetCommits:
         group = self._groups.get(group_id)
         if group is None or self._is_foreign(group_id):
             return ErrorCode.group_id_not_found, {}
-        if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        if group.state is not GroupState.EMPTY and group.protocol_type != PROTOCOL_TYPE:
             return ErrorCode.non_empty_group, {}
         return self._delete(group_id, topic_partitions, partial(_is_subscribed, group))
 
