@@ -106,11 +106,12 @@ def write_assignment(version: int, partitions: Iterable[tuple[str, int]]) -> byt
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
-    """The topics of a member's metadata; None for bytes that are no subscription."""
+    """The topics of a member's metadata of any version; None for bytes that are no subscription."""
     try:
-        return read_subscription(metadata).topics
+        tree = cast(Mapping[str, Any], _SUBSCRIPTIONS[0].read(metadata, INT16.min_bytes)[0])
     except DecodeError:
         return None
+    return frozenset(tree["topics"])
 
 
 def _named_partitions(trees: Iterable[Mapping[str, Any]]) -> NamedPartitions:

@@ -79,6 +79,7 @@ def test_a_version_below_0_and_a_missing_one_are_refused():
 def test_the_topics_of_a_subscription_are_read():
     assert subscribed_topics(subscription("orders", "päckchen")) == {"orders", "päckchen"}
     assert subscribed_topics(subscription(version=0)) == frozenset()
+    assert subscribed_topics(subscription("orders", tail_bytes=b"")) == {"orders"}
 
 
 @pytest.mark.parametrize(

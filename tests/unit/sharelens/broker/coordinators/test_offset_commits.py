@@ -144,7 +144,7 @@ def test_a_group_with_members_keeps_its_offsets(coordinator, timers):
 
 def subscribing(*topics):
     names = b"".join(len(topic).to_bytes(2, "big") + topic.encode() for topic in topics)
-    return (("range", b"\x00\x00" + len(topics).to_bytes(4, "big") + names),)
+    return (("range", b"\x00\x00" + len(topics).to_bytes(4, "big") + names + b"\xff" * 4),)
 
 
 def test_offsets_of_a_group_without_members_can_be_deleted(coordinator):
