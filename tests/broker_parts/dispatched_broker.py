@@ -37,17 +37,20 @@ class _Connection:
 class DispatchedBroker:
     """`call(key, version, **fields)` is the answer as a mapping; `restart` begins again, perhaps with fault rules."""
 
-    def __init__(self, folder, now_ms=1_000_000, **settings):
+    def __init__(self, folder, now_ms=1_000_000, make_id=None, **settings):
+        """make_id: see sharelens.broker.broker.Options."""
         self._folder = folder
         self._settings = {"offsets_topic_num_partitions": "2"} | settings
         self._now_ms = now_ms
+        self._make_id = make_id
         self._open()
 
     def _open(self, *faults):
         self.timers = _Timers(self._now_ms)
         texts = {name.replace("_", "."): str(value) for name, value in self._settings.items()}
         rules = [parse_fault(rule) for rule in faults]
-        self.broker = Broker(Settings(texts), self.timers, Options(log_dir=self._folder, listeners=[], faults=rules))
+        options = Options(log_dir=self._folder, listeners=[], faults=rules, make_id=self._make_id)
+        self.broker = Broker(Settings(texts), self.timers, options)
         self.broker.load()
         assert MODULES
         self._dispatcher = Dispatcher(self.broker, self.broker.apis)
