@@ -7,6 +7,10 @@ from sharelens.broker.config.security_keys import FAILURE_DELAY, SECURITY, liste
 from state_model.consumer.assignors import ASSIGNORS
 from state_model.consumer.expressions import REFRESH_INTERVAL_MS, REFRESH_MIN_INTERVAL_MS
 
+ASSIGNOR_CLASSES = {
+    f"org.apache.kafka.coordinator.group.assignor.{name.capitalize()}Assignor": name for name in ASSIGNORS
+}
+"""Kafka's classes of the assignors, which name them too."""
 MIGRATION_POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 """The only authorizer."""
@@ -241,7 +245,7 @@ _CONSUMER_GROUPS = (
         name="group.consumer.assignors",
         kind=Kind.LIST,
         default=tuple(ASSIGNORS),
-        choices=tuple(ASSIGNORS),
+        choices=(*ASSIGNORS, *ASSIGNOR_CLASSES),
         check=_assignors_fault,
         doc="Assignors of consumer groups; the first is the default.",
     ),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
+from sharelens.broker.config.broker_keys import ASSIGNOR_CLASSES
 from sharelens.broker.config.durations import duration_ms
 from sharelens.broker.config.group_keys import BOUNDS, BY_DURATION, GROUP, GROUP_KINDS, Bounded
 from sharelens.broker.config.settings import Settings, parse_all
@@ -61,11 +62,12 @@ def consumer_group_settings(
     expression_error: why a regular expression is invalid; None: it is valid.
     """
     values = parse_all(GROUP, group_configs)
+    names = [ASSIGNOR_CLASSES.get(name, name) for name in settings.names("group.consumer.assignors")]
     return ConsumerGroupSettings(
         session_timeout_ms=_number(settings, values, "consumer.session.timeout.ms"),
         regex_refresh_interval_ms=settings.integer("group.consumer.regex.refresh.interval.ms"),
         machine=ConsumerSettings(
-            assignors={name: ASSIGNORS[name] for name in settings.names("group.consumer.assignors")},
+            assignors={name: ASSIGNORS[name] for name in names},
             heartbeat_interval_ms=_number(settings, values, "consumer.heartbeat.interval.ms"),
             assignment_interval_ms=_number(settings, values, "consumer.assignment.interval.ms"),
             max_size=settings.integer("group.consumer.max.size"),

@@ -1,8 +1,8 @@
-"""Configurations of share groups."""
+"""Configurations of groups."""
 
 import pytest
 
-from sharelens.broker.config.groups import ShareGroups, check_group
+from sharelens.broker.config.groups import ShareGroups, check_group, consumer_group_settings
 from sharelens.broker.config.settings import Settings, Source
 from sharelens.broker.errors import ConfigError
 from sharelens.broker.ports import ShareGroupSettings
@@ -60,6 +60,10 @@ def test_dead_letters_need_share_version_2():
         ({"share.partition.max.record.locks": "4001"}, "from 100 to 4000"),
         ({"share.session.timeout.ms": "44999"}, "from 45000 to 60000"),
         ({"share.assignment.interval.ms": "15001"}, "from 0 to 15000"),
+        ({"consumer.session.timeout.ms": "60001"}, "from 45000 to 60000"),
+        ({"consumer.heartbeat.interval.ms": "4999"}, "from 5000 to 15000"),
+        ({"consumer.assignment.interval.ms": "15001"}, "from 0 to 15000"),
+        ({"consumer.max.size": "3"}, "unknown configuration consumer.max.size"),
         ({"share.auto.offset.reset": "none"}, "takes earliest, latest or by_duration"),
         ({"share.auto.offset.reset": "by_duration:-PT1H"}, "with a positive duration"),
         ({"share.auto.offset.reset": "by_duration:P"}, "with a positive duration"),
@@ -82,6 +86,20 @@ def test_the_session_must_outlast_the_heartbeat():
     }
     with pytest.raises(ConfigError, match=r"must be above share\.heartbeat\.interval\.ms=5000"):
         check_group(Settings(values), {"share.session.timeout.ms": "5000"})
+
+
+def test_a_consumer_group_has_its_own_values_within_the_brokers_bounds():
+    values = {
+        "group.consumer.assignors": "org.apache.kafka.coordinator.group.assignor.RangeAssignor,uniform",
+        "group.consumer.max.size": "7",
+        "group.consumer.max.session.timeout.ms": "50000",
+    }
+    group_configs = {"consumer.session.timeout.ms": "60000", "consumer.assignment.interval.ms": "0"}
+    settings = consumer_group_settings(Settings(values), group_configs, lambda expression: None)
+    machine = settings.machine
+    assert (settings.session_timeout_ms, settings.regex_refresh_interval_ms) == (50_000, 600_000)
+    assert (machine.heartbeat_interval_ms, machine.assignment_interval_ms, machine.max_size) == (5_000, 0, 7)
+    assert list(machine.assignors) == ["range", "uniform"]
 
 
 def test_settings_follow_every_change_of_what_they_are_made_of():

@@ -53,6 +53,12 @@ def test_no_key_is_both_used_and_ignored():
         ("log.retention.ms", str(2**63), "takes an integer"),
         ("share.coordinator.snapshot.update.records.per.snapshot", "501", "from 0 to 500"),
         ("group.share.assignors", "range", "takes simple"),
+        ("group.consumer.assignors", "sticky", "takes uniform, range, org.apache.kafka"),
+        ("group.consumer.assignors", "range,range", "takes each assignor once"),
+        ("group.consumer.assignors", "", "at least one"),
+        ("group.consumer.migration.policy", "maybe", "takes bidirectional, upgrade, downgrade, disabled"),
+        ("group.consumer.regex.refresh.interval.ms", "9999", "takes an integer of at least 10000"),
+        ("group.consumer.max.size", "0", "takes an integer of at least 1"),
     ],
 )
 def test_a_bad_value_stops_with_key_and_range(key, text, message):
@@ -68,6 +74,14 @@ def test_a_bad_value_stops_with_key_and_range(key, text, message):
         {"group.share.record.lock.duration.ms": "10000"},
         {"group.share.max.record.lock.duration.ms": "30000", "group.share.record.lock.duration.ms": "31000"},
         {"group.share.session.timeout.ms": "61000"},
+        {"group.consumer.session.timeout.ms": "44999"},
+        {"group.consumer.heartbeat.interval.ms": "15001"},
+        {"group.consumer.assignment.interval.ms": "15001"},
+        {"group.consumer.min.assignment.interval.ms": "2000"},
+        {
+            "group.consumer.min.session.timeout.ms": "5000",
+            "group.consumer.session.timeout.ms": "5000",
+        },
         {"group.min.session.timeout.ms": "10", "group.max.session.timeout.ms": "9"},
     ],
 )
