@@ -56,6 +56,7 @@ class ConsumerGroups(EpochGroups[ConsumerGroup, SoftState]):
         self._new_id = new_id
         self._topic_ids: set[str] = set()
         self._topics_version = 0
+        self._used: dict[str, tuple[ConsumerGroup, frozenset[str]]] = {}
         self._resolutions: dict[str, Handle] = {}
 
     def apply(self, group: ConsumerGroup | None, record: GroupRecord) -> ConsumerGroup | None:
@@ -101,6 +102,7 @@ class ConsumerGroups(EpochGroups[ConsumerGroup, SoftState]):
 
     def removed(self, group_id: str) -> None:
         """See EpochGroups."""
+        self._used.pop(group_id, None)
         resolution = self._resolutions.pop(group_id, None)
         if resolution is not None:
             resolution.cancel()
@@ -141,7 +143,12 @@ class ConsumerGroups(EpochGroups[ConsumerGroup, SoftState]):
         outcome = coordinator.heartbeat(before, soft, request, self._metadata, settings.machine, now_ms)
         self._accept(group_id, request.member_id, outcome, replaced)
         due = expressions_to_resolve(
-            before, outcome.group, self._topics_version, settings.regex_refresh_interval_ms, now_ms
+            {} if before is None else before.resolved,
+            frozenset() if before is None else self._used_expressions(group_id, before),
+            self._used_expressions(group_id, outcome.group),
+            topics_version=self._topics_version,
+            refresh_interval_ms=settings.regex_refresh_interval_ms,
+            now_ms=now_ms,
         )
         if due and group_id not in self._resolutions:
             resolve = partial(self._resolve, group_id, sorted(due), may_describe)
@@ -179,6 +186,14 @@ class ConsumerGroups(EpochGroups[ConsumerGroup, SoftState]):
         return codes
 
     # Regular expressions
+
+    def _used_expressions(self, group_id: str, group: ConsumerGroup) -> frozenset[str]:
+        """The expressions that members subscribe to, counted once for each change of a group: that takes O(members)."""
+        counted = self._used.get(group_id)
+        if counted is None or counted[0] is not group:
+            counted = group, frozenset(group.regex_subscribers)
+            self._used[group_id] = counted
+        return counted[1]
 
     def _resolve(self, group_id: str, expressions: list[str], may_describe: Callable[[str], bool]) -> None:
         """Record what the expressions of a group match, apart from the heartbeat that needs it."""

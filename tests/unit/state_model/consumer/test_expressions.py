@@ -45,4 +45,12 @@ RESOLVED = group("a", resolved=["a"])
     ],
 )
 def test_expressions_are_resolved_together_when_it_is_due(before, after, topics_version, now_ms, expected):
-    assert expressions_to_resolve(before, after, topics_version, 600_000, now_ms) == frozenset(expected)
+    due = expressions_to_resolve(
+        {} if before is None else before.resolved,
+        set() if before is None else set(before.regex_subscribers),
+        frozenset(after.regex_subscribers),
+        topics_version=topics_version,
+        refresh_interval_ms=600_000,
+        now_ms=now_ms,
+    )
+    assert due == frozenset(expected)
