@@ -7,6 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from state_model.consumer.coordinator import (
     expire_revocation,
     expire_session,
+    fence_all,
     group_tombstones,
     heartbeat,
     leave,
@@ -286,6 +287,16 @@ def test_a_member_that_leaves_writes_tombstones_and_no_target():
     assert types(world.beat("b"))[:2] == [7, 6]
     world.leave("b")
     assert (world.group.state.value, world.group.metadata.metadata_hash) == ("Empty", 0)
+
+
+def test_members_that_are_removed_at_once_raise_the_group_epoch_once():
+    world = World()
+    for member_id in "abc":
+        world.join(member_id)
+    epoch = world.group.group_epoch
+    outcome = fence_all("g", world.group, world.soft, ("a", "c"), world.topics.get)
+    assert types(outcome) == [-8, -7, -5, -8, -7, -5, 3]
+    assert (list(outcome.group.members), outcome.group.group_epoch) == (["b"], epoch + 1)
 
 
 def test_timers_remove_members_that_are_still_what_they_were():
