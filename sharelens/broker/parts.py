@@ -33,7 +33,7 @@ from sharelens.broker.ports import GroupSettings, Persister, Timers, Topic
 from sharelens.broker.security.authorization.acl_store import AclStore
 from sharelens.broker.share.dead_letter_writer import DeadLetterWriter
 from sharelens.broker.share.manager import SharePartitions
-from sharelens.broker.storage.catalog import Catalog
+from sharelens.broker.storage.catalog import Catalog, new_id
 from sharelens.broker.storage.log_config import LogConfig, log_config
 from sharelens.broker.storage.log_manager import LogManager, LogManagerSettings
 from state_model.rule_sets import RuleSet
@@ -175,6 +175,7 @@ def consumer_groups(foundation: Foundation, surroundings: GroupSurroundings) -> 
         surroundings,
         group_settings=group_settings,
         all_topics=lambda: foundation.catalog.topics.values(),
+        new_id=new_id,
     )
 
 

@@ -13,6 +13,7 @@ from sharelens.broker.coordinators.internal_topics import InternalTopics
 from sharelens.broker.coordinators.offset_commits import OffsetCommits
 from sharelens.broker.coordinators.streams_groups import StreamsGroups
 from sharelens.broker.errors import ConfigError
+from sharelens.broker.storage.catalog import new_id
 from state_model.consumer.assignors import ASSIGNORS
 from state_model.consumer.soft_state import Settings as ConsumerSettings
 from state_model.group_schemas import GroupKind
@@ -29,7 +30,10 @@ def epoch_groups(cluster, log, timers, classic_groups):
         log=log, topics=cluster, timers=timers, offsets=classic_groups.offsets, classic_groups=classic_groups
     )
     consumers = ConsumerGroups(
-        surroundings, group_settings=lambda group_id: CONSUMER_SETTINGS, all_topics=lambda: cluster.topics.values()
+        surroundings,
+        group_settings=lambda group_id: CONSUMER_SETTINGS,
+        all_topics=lambda: cluster.topics.values(),
+        new_id=new_id,
     )
     streams = StreamsGroups(
         surroundings,

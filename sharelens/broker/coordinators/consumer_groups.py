@@ -5,10 +5,10 @@ A classic group with members is not converted: a join to it is refused.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
-from uuid import uuid4
 
 from kio.schema.errors import ErrorCode
 
@@ -47,7 +47,7 @@ class ConsumerGroups(EpochGroups[ConsumerGroup, SoftState]):
         *,
         group_settings: Callable[[str], ConsumerGroupSettings],
         all_topics: Callable[[], Iterable[Topic]],
-        new_id: Callable[[], str] = lambda: str(uuid4()),
+        new_id: Callable[[], str],
     ) -> None:
         """all_topics: those that exist. new_id: the id of a member whose client makes none."""
         super().__init__(surroundings)
@@ -93,7 +93,9 @@ class ConsumerGroups(EpochGroups[ConsumerGroup, SoftState]):
 
     def topic_changed(self, topic: Topic) -> None:
         """See EpochGroups."""
-        if topic.topic_id not in self._topic_ids:
+        if self._topics.by_id(topic.topic_id) is None:
+            self._topic_ids.discard(topic.topic_id)
+        elif topic.topic_id not in self._topic_ids:
             self._topic_ids.add(topic.topic_id)
             self._topics_version += 1
         for group_id, group in self._groups.items():
@@ -111,8 +113,10 @@ class ConsumerGroups(EpochGroups[ConsumerGroup, SoftState]):
         """After the load: see EpochGroups; topics count as new for expressions that were resolved before."""
         super().start()
         self._topic_ids.update(topic.topic_id for topic in self._all_topics())
-        versions = (expression.version for _, group in self for expression in group.resolved.values())
+        versions = [expression.version for _, group in self for expression in group.resolved.values()]
         self._topics_version = 1 + max(versions, default=0)
+        if not has_re2() and any(group.regex_subscribers for _, group in self):
+            _log.warning("regular expressions of consumer groups are not resolved: %s", MISSING)
 
     # Groups
 
@@ -150,9 +154,15 @@ class ConsumerGroups(EpochGroups[ConsumerGroup, SoftState]):
             refresh_interval_ms=settings.regex_refresh_interval_ms,
             now_ms=now_ms,
         )
-        if due and group_id not in self._resolutions:
-            resolve = partial(self._resolve, group_id, sorted(due), may_describe)
-            self._resolutions[group_id] = self._timers.after_ms(0, resolve)
+        if due and has_re2() and group_id not in self._resolutions:
+            resolution = _Resolution(
+                expressions=sorted(due),
+                may_describe=may_describe,
+                topic_names=[topic.name for topic in self._all_topics()],
+                topics_version=self._topics_version,
+                begun_ms=now_ms,
+            )
+            self._resolutions[group_id] = self._timers.after_ms(0, partial(self._resolve, group_id, resolution))
         return outcome.answer
 
     def _leave(self, request: Heartbeat) -> Answer:
@@ -195,27 +205,39 @@ class ConsumerGroups(EpochGroups[ConsumerGroup, SoftState]):
             self._used[group_id] = counted
         return counted[1]
 
-    def _resolve(self, group_id: str, expressions: list[str], may_describe: Callable[[str], bool]) -> None:
-        """Record what the expressions of a group match, apart from the heartbeat that needs it."""
-        del self._resolutions[group_id]
-        if not has_re2():
-            _log.warning("expressions of the consumer group %s are not resolved: %s", group_id, MISSING)
-            return
-        group, now_ms = self._groups[group_id], self._timers.now_ms()
-        names = [topic.name for topic in self._all_topics()]
-        resolved = {
-            expression: ResolvedExpression(
-                matching_topics(expression, names, may_describe), self._topics_version, now_ms
-            )
-            for expression in expressions
-        }
-        outcome = coordinator.resolve(group_id, group, self.soft_state(group_id), resolved, self._metadata, now_ms)
+    def _resolve(self, group_id: str, resolution: "_Resolution") -> None:
+        """Resolve the next expression, apart from the heartbeat that needs it; other requests may come between two."""
+        if resolution.expressions:
+            expression = resolution.expressions.pop()
+            matches = matching_topics(expression, resolution.topic_names, resolution.may_describe)
+            resolved = ResolvedExpression(matches, resolution.topics_version, resolution.begun_ms)
+            resolution.resolved[expression] = resolved
+            self._resolutions[group_id] = self._timers.after_ms(0, partial(self._resolve, group_id, resolution))
+        else:
+            del self._resolutions[group_id]
+            self._record_resolution(group_id, resolution.resolved)
+
+    def _record_resolution(self, group_id: str, resolved: Mapping[str, ResolvedExpression]) -> None:
+        group, soft = self._groups[group_id], self.soft_state(group_id)
+        outcome = coordinator.resolve(group_id, group, soft, resolved, self._metadata, self._timers.now_ms())
         try:
             self._append_records(group_id, outcome.records)
         except GroupError:
             return
         self._groups[group_id], self._soft[group_id] = outcome.group, outcome.soft
         self._metrics.group_rebalances[self.kind] += outcome.group.group_epoch > group.group_epoch
+
+
+@dataclass(slots=True, kw_only=True)
+class _Resolution:
+    """The expressions of a group that are still to resolve, and what the others match, as of `begun_ms`."""
+
+    expressions: list[str]
+    may_describe: Callable[[str], bool]
+    topic_names: list[str]
+    topics_version: int
+    begun_ms: int
+    resolved: dict[str, ResolvedExpression] = field(default_factory=dict)
 
 
 def _named_member(group_id: str, group: ConsumerGroup, member_id: str, instance_id: str | None) -> str:

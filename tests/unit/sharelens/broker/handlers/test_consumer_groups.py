@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from sharelens.broker.coordinators.group_log import GroupLog
+from state_model.consumer.heartbeat import Heartbeat
 from state_model.group_records import decode_record
 from state_model.group_schemas import GroupKind
 from state_model.uuids import uuid_bytes
@@ -157,7 +158,7 @@ def test_joins_are_checked_before_any_group_is(broker, fields, expected):
     answer = join(broker, **fields)
     assert code(answer) == expected
     assert (answer["assignment"] is None) == bool(expected)
-    assert len(answer["member_id"] or "") == (0 if expected else 36 if fields.get("version") == 0 else 1)
+    assert len(answer["member_id"] or "") == (0 if expected else 22 if fields.get("version") == 0 else 1)
 
 
 def test_epochs_and_members_that_the_group_has_not_are_refused(broker):
@@ -499,6 +500,40 @@ def test_an_expression_that_does_not_compile_is_refused(broker):
     unmatched = subscribe(broker, "unmatched")
     assert partitions(unmatched) == []
     assert partitions(beat(broker, unmatched["member_epoch"])) in (None, [])
+
+
+def test_expressions_of_a_group_are_resolved_together(broker):
+    subscribe(broker, "in")
+    subscribe(broker, "other", "n")
+    epoch = described(broker)["group_epoch"]
+    assert [each for each in types(broker) if each[0] == 16] == [(16, False)]
+    broker.timers.advance(10_001)
+    since = len(types(broker))
+    assert code(beat(broker, 1)) == 0
+    resolved = [(16, False), (16, False), (3, False)]
+    assert types(broker, since)[-len(resolved) :] == resolved
+    assert described(broker)["group_epoch"] == epoch + 1
+
+
+def test_a_deleted_group_ends_the_resolution_of_its_expressions(broker):
+    groups = broker.broker.consumer_groups
+    groups.heartbeat(
+        Heartbeat("g", "m", 0, rebalance_timeout_ms=1, subscribed_topic_regex="in", owned=frozenset()), version=1
+    )
+    groups.heartbeat(Heartbeat("g", "m", -1), version=1)
+    assert groups.delete("g").value == 0
+    broker.timers.advance(0)
+    assert (listed(broker), types(broker)[-1]) == ([], (3, True))
+
+
+def test_a_restart_resolves_expressions_again_and_rebalances_nothing(broker):
+    epoch = subscribe(broker, "in")["member_epoch"] + 1
+    beat(broker, epoch - 1)
+    broker.restart()
+    broker.timers.advance(10_001)
+    since = len(types(broker))
+    assert partitions(beat(broker, epoch)) is None
+    assert types(broker, since) == [(16, False)]
 
 
 def test_without_re2_an_expression_is_refused_with_what_is_missing(broker, monkeypatch):
