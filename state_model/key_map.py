@@ -1,7 +1,8 @@
 """A persistent map: a change returns a new map that shares most of its memory with the old one."""
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import Generic, TypeVar, overload
+from collections.abc import Hashable, ItemsView, Iterable, Iterator, Mapping, ValuesView
+from itertools import chain
+from typing import Any, Generic, TypeVar, overload
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -73,11 +74,19 @@ class KeyMap(Mapping[K, V], Generic[K, V]):
         return self._branches[hashed % BRANCHES][hashed // BRANCHES % BRANCHES].get(key, default)
 
     def __iter__(self) -> Iterator[K]:
-        if self._flat is not None:
-            yield from self._flat
-        for leaves in self._branches:
-            for leaf in leaves:
-                yield from leaf
+        return iter(self._flat) if self._flat is not None else chain.from_iterable(self._leaves())
+
+    def items(self) -> ItemsView[K, V]:
+        """Its keys and values in the order of iteration; Mapping.items looks up each key."""
+        return self._flat.items() if self._flat is not None else _Items(self)
+
+    def values(self) -> ValuesView[V]:
+        """Its values in the order of iteration; Mapping.values looks up each key."""
+        return self._flat.values() if self._flat is not None else _Values(self)
+
+    def _leaves(self) -> Iterator[dict[K, V]]:
+        """The leaves with keys: most of a small map have none."""
+        return filter(None, chain.from_iterable(self._branches))
 
     def __len__(self) -> int:
         return self._size
@@ -88,6 +97,20 @@ class KeyMap(Mapping[K, V], Generic[K, V]):
     def __reduce__(self) -> tuple[type["KeyMap[K, V]"], tuple[list[tuple[K, V]]]]:
         """Pickled by its items: hashes of strings differ between processes."""
         return KeyMap, (list(self.items()),)
+
+
+class _Items(ItemsView[K, V]):
+    _mapping: KeyMap[K, V]
+
+    def __iter__(self) -> Iterator[tuple[K, V]]:
+        return chain.from_iterable(map(dict.items, self._mapping._leaves()))
+
+
+class _Values(ValuesView[V]):
+    _mapping: KeyMap[Any, V]
+
+    def __iter__(self) -> Iterator[V]:
+        return chain.from_iterable(map(dict.values, self._mapping._leaves()))
 
 
 def _flat_map(by_key: dict[K, V]) -> KeyMap[K, V]:

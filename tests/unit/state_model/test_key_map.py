@@ -24,6 +24,8 @@ def test_it_holds_what_a_dict_holds_and_older_maps_stay_as_they_were(steps):
     for older, then in [*past, (key_map, expected)]:
         assert older == then
         assert len(older) == len(then)
+        assert (dict(older.items()), [*older.items()]) == (then, [(key, then[key]) for key in older])
+        assert [*older.values()] == [then[key] for key in older]
         assert all(older.get(key) == value for key, value in then.items())
 
 
@@ -57,6 +59,9 @@ def test_it_grows_from_few_keys_to_many_and_shrinks_again():
         expected[key] = -key
         assert key_map == expected
         assert (len(key_map), key_map[key], key_map.get(key), key_map.get(-1)) == (key + 1, -key, -key, None)
+        assert [*key_map.items()] == [(each, -each) for each in key_map]
+        assert [*key_map.values()] == [-each for each in key_map]
+        assert ((key, -key) in key_map.items(), -key in key_map.values()) == (True, True)
     for key in range(100):
         key_map = key_map.remove(key)
         del expected[key]
