@@ -26,6 +26,8 @@ class TopicMetadata(NamedTuple):
 
 Topics: TypeAlias = Callable[[str], TopicMetadata | None]
 """The existing topic of a name; None when there is none."""
+TopicNames: TypeAlias = Callable[[str], str | None]
+"""The name of an existing topic by its id, in Kafka's text of it; None when there is none."""
 
 
 def topic_hash(topic: TopicMetadata) -> int:

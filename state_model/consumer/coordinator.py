@@ -2,23 +2,23 @@
 
 A heartbeat is `(group, soft state, request, topics, settings, now) -> Outcome`. The caller appends the records of an
 outcome as one operation; then group and soft state of the outcome are in force, and its timers are due. The rules are
-those of GroupMetadataManager of Kafka 4.3.1, without members of the classic protocol.
+those of GroupMetadataManager of Kafka 4.3.1. Members of the classic protocol: `classic_members`, `migration`.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from state_model.consumer import records
+from state_model.consumer.classic_group import Downgrade
 from state_model.consumer.draft import Draft
 from state_model.consumer.group_values import (
     LEFT_STATIC_EPOCH,
     ConsumerGroup,
     ConsumerMember,
-    MemberMetadata,
     ResolvedExpression,
-    is_settled,
     member_assignment,
     member_metadata,
+    uses_classic_protocol,
 )
 from state_model.consumer.heartbeat import Answer, ErrorCode, Heartbeat, HeartbeatError
 from state_model.consumer.membership import (
@@ -29,22 +29,12 @@ from state_model.consumer.membership import (
     unknown_member,
     updated_metadata,
 )
-from state_model.consumer.reconciliation import (
-    MemberAssignment,
-    MemberState,
-    Partitions,
-    Subscription,
-    partition_epochs,
-    reconcile,
-)
-from state_model.consumer.soft_state import METADATA_REFRESH_INTERVAL_MS, Settings, SoftState
-from state_model.consumer.targets import compute_targets
+from state_model.consumer.reconciliation import MemberAssignment, MemberState
+from state_model.consumer.soft_state import Settings, SoftState, refreshed
+from state_model.consumer.steps import reconcile_member, refresh_metadata, target_of, update_member
 from state_model.group_heartbeat import JOINING, LEAVING, LEAVING_STATIC
-from state_model.group_reconciliation import FencedError
 from state_model.group_records import GroupRecord
-from state_model.group_targets import TargetMetadata, may_compute_target
 from state_model.group_topics import Topics
-from state_model.uuids import uuid_text
 
 
 class Outcome(NamedTuple):
@@ -59,6 +49,7 @@ class Outcome(NamedTuple):
         answer: for the member.
         revocation: member epoch and time in which the member must revoke partitions, from now on; None: as before.
         ends_revocation: the member has revoked its partitions; stop that timer.
+        downgrade: the classic group that takes the place of the group, which is gone; None: the group stays.
     """
 
     records: tuple[GroupRecord, ...]
@@ -67,6 +58,7 @@ class Outcome(NamedTuple):
     answer: Answer
     revocation: tuple[int, int] | None = None
     ends_revocation: bool = False
+    downgrade: Downgrade | None = None
 
 
 class Resolution(NamedTuple):
@@ -77,48 +69,48 @@ class Resolution(NamedTuple):
     soft: SoftState
 
 
-class _Change(NamedTuple):
-    """What a heartbeat changed: the subscription of its member; and whether the group epoch must grow for that."""
-
-    is_changed: bool
-    raises_epoch: bool
-
-
 def heartbeat(
     group: ConsumerGroup | None, soft: SoftState, request: Heartbeat, topics: Topics, settings: Settings, now_ms: int
 ) -> Outcome:
     """A member joins or stays; `group` is None when there is none. Raises HeartbeatError."""
     before = group_of(group, request)
-    check_size(before, request, settings)
+    check_size(before, request.member_id, settings)
     draft = Draft(request.group_id, before)
     member = subscribe_member(draft, request)
-    change = _update_member(draft, member, request, settings)
-    is_refreshed = change.raises_epoch or now_ms >= soft.refresh_deadline_ms
-    if is_refreshed:
-        draft.update_metadata(topics, raises_epoch=change.raises_epoch)
-        if draft.group.has_partition_metadata:
-            draft.end(records.PARTITION_METADATA)
-        # The answer that creates a group sets no deadline: Kafka makes the group again from its records.
-        if group is not None:
-            soft = SoftState(refresh_deadline_ms=now_ms + METADATA_REFRESH_INTERVAL_MS)
-    target = _target_of(draft, before, request, topics, settings, now_ms, is_refreshed=is_refreshed)
+    change = update_member(
+        draft, member, request.member_id, updated_metadata(member_metadata(member), request), settings
+    )
+    is_refreshed = refresh_metadata(draft, soft, topics, now_ms, raises_epoch=change.raises_epoch)
+    # The answer that creates a group sets no deadline: Kafka makes the group again from its records.
+    if is_refreshed and group is not None:
+        soft = refreshed(now_ms)
+    target = target_of(draft, before, request, topics, settings, now_ms, is_refreshed=is_refreshed)
     assigned_before = member_assignment(member)
-    assigned = _reconcile(draft, target, request, topics, is_changed=change.is_changed)
+    assigned = reconcile_member(draft, target, request, topics, is_changed=change.is_changed)
     is_sent = request.member_epoch == JOINING or request.is_full or assigned.assigned != assigned_before.assigned
-    is_written = assigned != assigned_before
+    answer = Answer(
+        request.member_id,
+        assigned.member_epoch,
+        settings.heartbeat_interval_ms,
+        frozenset(assigned.assigned) if is_sent else None,
+    )
+    return outcome_of(draft, soft, answer, assigned_before)
+
+
+def outcome_of(draft: Draft, soft: SoftState, answer: Answer, assigned_before: MemberAssignment) -> Outcome:
+    """The outcome of a request of a member that stays. Classic members have other timers than that of revocations."""
+    member = draft.group.members[answer.member_id]
+    assigned = member_assignment(member)
+    is_written = assigned != assigned_before and not uses_classic_protocol(member)
     must_revoke = assigned.state == MemberState.UNREVOKED_PARTITIONS
-    timeout_ms = member_metadata(draft.group.members[request.member_id]).rebalance_timeout_ms
     return Outcome(
         tuple(draft.records),
         draft.group,
         soft,
-        Answer(
-            request.member_id,
-            assigned.member_epoch,
-            settings.heartbeat_interval_ms,
-            frozenset(assigned.assigned) if is_sent else None,
-        ),
-        revocation=(assigned.member_epoch, timeout_ms) if is_written and must_revoke else None,
+        answer,
+        revocation=(assigned.member_epoch, member_metadata(member).rebalance_timeout_ms)
+        if is_written and must_revoke
+        else None,
         ends_revocation=is_written and not must_revoke,
     )
 
@@ -217,113 +209,22 @@ def resolve(
         expression.topics != matches_before.get(regex, frozenset()) for regex, expression in subscribed.items()
     )
     if draft.update_metadata(topics, raises_epoch=is_changed):
-        soft = SoftState(refresh_deadline_ms=now_ms + METADATA_REFRESH_INTERVAL_MS)
+        soft = refreshed(now_ms)
     return Resolution(tuple(draft.records), draft.group, soft)
 
 
 def group_tombstones(group_id: str, group: ConsumerGroup) -> tuple[GroupRecord, ...]:
-    """The tombstones of a group without members; its offsets have tombstones of their own."""
+    """The tombstones of a group and of its members; its offsets have tombstones of their own."""
+    assignments, targets, metadata = (
+        [records.record_of(record_type, group_id, None, member_id) for member_id in sorted(group.members)]
+        for record_type in (records.ASSIGNMENT, records.MEMBER_TARGET, records.MEMBER)
+    )
     return (
+        *assignments,
+        *targets,
         records.record_of(records.TARGET, group_id, None),
+        *metadata,
         *(records.record_of(records.REGULAR_EXPRESSION, group_id, None, regex) for regex in sorted(group.resolved)),
         records.record_of(records.PARTITION_METADATA, group_id, None),
         records.record_of(records.METADATA, group_id, None),
     )
-
-
-def _update_member(draft: Draft, member: ConsumerMember, request: Heartbeat, settings: Settings) -> _Change:
-    """Record the member's metadata when they changed, and drop a regular expression without subscribers."""
-    old = member_metadata(member)
-    new = updated_metadata(old, request)
-    if new != old:
-        draft.add(records.MEMBER, new, request.member_id)
-    names_changed = new.subscribed_topic_names != old.subscribed_topic_names
-    regex_changed = new.subscribed_topic_regex != old.subscribed_topic_regex
-    raises_epoch = regex_changed and _change_regex(draft, old, new, settings)
-    return _Change(names_changed or regex_changed, names_changed or raises_epoch)
-
-
-def _change_regex(draft: Draft, old: MemberMetadata, new: MemberMetadata, settings: Settings) -> bool:
-    """Whether the group epoch must grow for another regular expression: not while that isn't resolved.
-
-    An expression is checked when its first member subscribes to it. Raises HeartbeatError.
-    """
-    subscribers = draft.group.regex_subscribers
-    old_regex, new_regex = old.subscribed_topic_regex, new.subscribed_topic_regex
-    if old_regex and not subscribers[old_regex]:
-        draft.end(records.REGULAR_EXPRESSION, old_regex)
-    if not new_regex:
-        return bool(old_regex)
-    if subscribers[new_regex] > 1:
-        return new_regex in draft.group.resolved
-    problem = settings.regex_error(new_regex)
-    if problem is not None:
-        raise HeartbeatError(
-            ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex `{new_regex}` is not a valid regular expression: {problem}.",
-        )
-    return False
-
-
-def _target_of(
-    draft: Draft,
-    before: ConsumerGroup,
-    request: Heartbeat,
-    topics: Topics,
-    settings: Settings,
-    now_ms: int,
-    *,
-    is_refreshed: bool,
-) -> Partitions:
-    """The member's target, after that of all members is computed and recorded, if it is due."""
-    group = draft.group
-    is_due = group.group_epoch > group.target_assignment_epoch
-    if not is_due or not may_compute_target(
-        group.target.assignment_timestamp_ms, settings.assignment_interval_ms, now_ms
-    ):
-        return _last_target(before, request.member_id, member_metadata(group.members[request.member_id]).instance_id)
-    # Without a refresh, Kafka takes the kind of subscriptions before this heartbeat.
-    is_homogeneous = (group if is_refreshed else before).is_homogeneous
-    targets = compute_targets(group, settings.assignors, topics, is_homogeneous=is_homogeneous)
-    for member_id, target in targets.items():
-        # A static member that came back has no target before: its target is recorded twice.
-        if before.targets.get(member_id) != target:
-            draft.add(records.MEMBER_TARGET, target, member_id)
-    draft.add(records.TARGET, TargetMetadata(group.group_epoch, now_ms))
-    return targets[request.member_id]
-
-
-def _last_target(before: ConsumerGroup, member_id: str, instance_id: str | None) -> Partitions:
-    """The target that is in force: of a static member that of its instance id (ConsumerGroup.targetAssignment)."""
-    name = member_id if instance_id is None else before.static_members.get(instance_id)
-    return frozenset() if name is None else before.targets.get(name, frozenset())
-
-
-def _reconcile(
-    draft: Draft, target: Partitions, request: Heartbeat, topics: Topics, *, is_changed: bool
-) -> MemberAssignment:
-    """The member's assignment after the heartbeat, recorded when it changed."""
-    group = draft.group
-    member = group.members[request.member_id]
-    assigned = member_assignment(member)
-    if not is_changed and is_settled(member, group.target_assignment_epoch):
-        return assigned
-    topic_names = group.topics_of(member)
-    existing = (topics(name) for name in topic_names)
-    names_by_id = {uuid_text(topic.topic_id): topic.name for topic in existing if topic is not None}
-    after = _next_assignment(draft, assigned, target, request, Subscription(topic_names, names_by_id, is_changed))
-    if after != assigned:
-        draft.add(records.ASSIGNMENT, after, request.member_id)
-    return after
-
-
-def _next_assignment(
-    draft: Draft, assigned: MemberAssignment, target: Partitions, request: Heartbeat, subscription: Subscription
-) -> MemberAssignment:
-    group = draft.group
-    epochs = partition_epochs(each.assignment for each in group.members.values() if each.assignment is not None)
-    try:
-        return reconcile(assigned, target, group.target_assignment_epoch, request.owned, subscription, epochs)
-    except FencedError as error:
-        text = "The consumer group member is in a unknown state. The member must abandon all its partitions and rejoin."
-        raise HeartbeatError(ErrorCode.FENCED_MEMBER_EPOCH, text) from error

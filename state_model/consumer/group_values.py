@@ -170,6 +170,11 @@ def member_metadata(member: ConsumerMember) -> MemberMetadata:
     return member.metadata or NO_MEMBER_METADATA
 
 
+def uses_classic_protocol(member: ConsumerMember) -> bool:
+    """Whether the member joined by JoinGroup."""
+    return member_metadata(member).classic_member_metadata is not None
+
+
 def member_assignment(member: ConsumerMember) -> MemberAssignment:
     """The member's current assignment; that of a new member before its record of type 8."""
     return member.assignment or NEW_ASSIGNMENT

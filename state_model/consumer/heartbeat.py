@@ -16,12 +16,16 @@ MEMBER_ID_OF_CLIENT_VERSION: Final = 1
 
 
 class ErrorCode(IntEnum):
-    """Kafka's error codes for heartbeats of consumer groups."""
+    """Kafka's error codes for requests of members of consumer groups."""
 
     UNKNOWN_SERVER_ERROR = -1
+    ILLEGAL_GENERATION = 22
+    INCONSISTENT_GROUP_PROTOCOL = 23
     UNKNOWN_MEMBER_ID = 25
+    REBALANCE_IN_PROGRESS = 27
     INVALID_REQUEST = 42
     GROUP_ID_NOT_FOUND = 69
+    MEMBER_ID_REQUIRED = 79
     GROUP_MAX_SIZE_REACHED = 81
     FENCED_INSTANCE_ID = 82
     FENCED_MEMBER_EPOCH = 110
@@ -31,7 +35,7 @@ class ErrorCode(IntEnum):
 
 
 class HeartbeatError(SharelensError):
-    """Raised when a consumer group refuses a heartbeat; nothing has changed then."""
+    """Raised when a consumer group refuses a request of a member; nothing has changed then."""
 
     def __init__(self, code: ErrorCode, text: str) -> None:
         super().__init__(text)

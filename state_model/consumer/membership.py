@@ -9,6 +9,7 @@ from state_model.consumer.group_values import (
     MemberMetadata,
     member_assignment,
     member_metadata,
+    uses_classic_protocol,
 )
 from state_model.consumer.heartbeat import ErrorCode, Heartbeat, HeartbeatError
 from state_model.consumer.soft_state import Settings
@@ -29,9 +30,9 @@ def other_kind(group_id: str) -> HeartbeatError:
     return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
 
 
-def check_size(group: ConsumerGroup, request: Heartbeat, settings: Settings) -> None:
+def check_size(group: ConsumerGroup, member_id: str, settings: Settings) -> None:
     """Raise HeartbeatError for a member that a full group lacks, whether it joins, stays or replaces a static one."""
-    if len(group.members) >= settings.max_size and request.member_id not in group.members:
+    if len(group.members) >= settings.max_size and member_id not in group.members:
         raise HeartbeatError(
             ErrorCode.GROUP_MAX_SIZE_REACHED,
             f"The consumer group has reached its maximum capacity of {settings.max_size} members.",
@@ -48,7 +49,7 @@ def subscribe_member(draft: Draft, request: Heartbeat) -> ConsumerMember:
     if request.instance_id is not None and not is_joining:
         member = static_member(draft.group, request)
     elif request.instance_id is not None and request.instance_id in draft.group.static_members:
-        return _replace_static(draft, request, request.instance_id)
+        return replace_static(draft, request, request.instance_id)
     if is_joining:
         return member or ConsumerMember()
     if member is None:
@@ -74,14 +75,20 @@ def static_member(group: ConsumerGroup, request: Heartbeat) -> ConsumerMember:
     return member
 
 
-def _replace_static(draft: Draft, request: Heartbeat, instance_id: str) -> ConsumerMember:
-    """The member that takes the place of a static member that left for a while, in epoch 0 with its partitions."""
+def replace_static(draft: Draft, request: Heartbeat, instance_id: str, *, is_classic: bool = False) -> ConsumerMember:
+    """The member that takes the place of a static member, in epoch 0 with its partitions. Raises HeartbeatError.
+
+    The one before must have left for a while, unless one of them is classic.
+
+    Args:
+        is_classic: whether the new member is.
+    """
     old_id = draft.group.static_members[instance_id]
     member = draft.group.members.get(old_id)
     if member is None:
         raise unknown_member(request.group_id, old_id)
     assignment = member_assignment(member)
-    if assignment.member_epoch != LEFT_STATIC_EPOCH:
+    if assignment.member_epoch != LEFT_STATIC_EPOCH and not uses_classic_protocol(member) and not is_classic:
         raise HeartbeatError(
             ErrorCode.UNRELEASED_INSTANCE_ID,
             f"Static member {request.member_id} with instance id {instance_id} cannot join the group because the "

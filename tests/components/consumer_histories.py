@@ -60,14 +60,19 @@ class History:
             partitions = max(partitions, old.partitions if old else 0)
             new = self.topics[name] = TopicMetadata(name, topic_id, partitions)
         self.kafka.change_topic(old, new)
-        if self.group is not None and name in self.group.topic_names:
+        if self.group is not None and name in self.group.topic_names and new != old:
             self.soft = SoftState()
 
     def step(self) -> str:
         """A random step on both sides, with equal results; its text."""
-        dice, member_id = self.dice, self.dice.choice(self.members)
-        operation = dice.choice(OPERATIONS)
+        member_id, operation = self.dice.choice(self.members), self.dice.choice(OPERATIONS)
         self.kafka.clock.now_ms += 100
+        self.take(operation, member_id)
+        return operation
+
+    def take(self, operation: str, member_id: str) -> None:
+        """A step of a member of the consumer protocol, or of the world."""
+        dice = self.dice
         match operation:
             case "join" | "beat" | "leave":
                 self.send(self.request(operation, member_id))
@@ -90,7 +95,6 @@ class History:
                 self.kafka.replay_record(record)
                 self.log.append(record)
                 self.group = apply(self.group, record)
-        return operation
 
     def instance(self, member_id: str) -> str | None:
         instances = {"c": ["i"], "d": ["i"], "b": [None, None, "j"]}
@@ -123,9 +127,9 @@ class History:
 
     def send(self, request: Heartbeat) -> None:
         self.kafka.timers.calls.clear()
+        outcome = self.outcome_of(request)
         result = self.kafka.heartbeat(request)
         records = () if isinstance(result, int) else self.kafka.replay(result)
-        outcome = self.outcome_of(request)
         if isinstance(outcome, ErrorCode) or isinstance(result, int):
             assert outcome == result, request
             self.codes.add(ErrorCode(result))
@@ -187,7 +191,11 @@ class History:
         if outcome is None:
             assert records == ()
         else:
-            self.accept(outcome, records, member_id)
+            self.accept(self.after_removal(outcome), records, member_id)
+
+    def after_removal(self, outcome: coordinator.Outcome) -> coordinator.Outcome:
+        """The outcome when members are removed, by the members that stay."""
+        return outcome
 
     def resolve(self) -> None:
         task, operation = self.kafka.executor.tasks.pop("g-regex", (None, None))

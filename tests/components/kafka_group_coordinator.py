@@ -3,11 +3,14 @@
 Time, timers and tasks are those of the test.
 """
 
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
+from state_model.consumer.classic_group import ClassicGroup, ClassicMember
+from state_model.consumer.classic_members import ClassicCall, Join
 from state_model.consumer.heartbeat import Heartbeat
 from state_model.consumer.reconciliation import Partitions
 from state_model.consumer.records import MEMBER_TARGET, value_of
@@ -84,6 +87,7 @@ class Context:
 
     def __init__(self, address: Any) -> None:
         self._address = address
+        self.version = 1
 
     def clientId(self) -> str:  # noqa: N802
         return "c"
@@ -92,7 +96,7 @@ class Context:
         return self._address
 
     def requestVersion(self) -> int:  # noqa: N802
-        return 1
+        return self.version
 
     class Java:
         implements = ["org.apache.kafka.server.authorizer.AuthorizableRequestContext"]
@@ -131,6 +135,9 @@ class Kafka:
         values = self._jvm.java.util.HashMap()
         values["group.consumer.assignment.interval.ms"] = str(settings.assignment_interval_ms)
         values["group.consumer.max.size"] = str(settings.max_size)
+        values["group.consumer.assignors"] = ",".join(settings.assignors)
+        values["group.consumer.migration.policy"] = settings.migration_policy.value
+        values["group.max.size"] = str(settings.classic_max_size)
         group, share = self._group.GroupCoordinatorConfig, self._group.modern.share.ShareGroupConfig
         definitions = self._kafka.common.utils.Utils.mergeConfigs([group.CONFIG_DEF, share.CONFIG_DEF])
         config = self._kafka.common.config.AbstractConfig(definitions, values, False)
@@ -206,14 +213,108 @@ class Kafka:
         """The records of a result, after they are in force."""
         decoded = []
         for record in result.records():
-            self._shard.replay(0, -1, -1, record)
+            if result.replayRecords():
+                self._shard.replay(0, -1, -1, record)
             decoded.append(decode_record(bytes(self._serde.serializeKey(record)), self._serde.serializeValue(record)))
+        if result.appendFuture() is not None:
+            result.appendFuture().complete(None)
         return tuple(decoded)
 
     def replay_record(self, record: GroupRecord) -> None:
         key, value = encode_record(record)
         wrap = self._jvm.java.nio.ByteBuffer.wrap
         self._shard.replay(0, -1, -1, self._serde.deserialize(wrap(key), None if value is None else wrap(value)))
+
+    # Members of the classic protocol
+
+    def join(self, request: Join, version: int) -> tuple[Any, Any]:
+        """The result of a JoinGroup or an error's code, and the answer that may come later."""
+        message = self._kafka.common.message
+        protocols = getattr(message, "JoinGroupRequestData$JoinGroupRequestProtocolCollection")()
+        for name, metadata in request.protocols:
+            protocol = getattr(message, "JoinGroupRequestData$JoinGroupRequestProtocol")()
+            protocols.add(protocol.setName(name).setMetadata(metadata))
+        data = message.JoinGroupRequestData().setGroupId(request.group_id).setProtocols(protocols)
+        data.setMemberId("" if request.is_new_id else request.member_id).setGroupInstanceId(request.instance_id)
+        data.setSessionTimeoutMs(request.session_timeout_ms).setRebalanceTimeoutMs(request.rebalance_timeout_ms)
+        return self._answered(self._shard.classicGroupJoin, data.setProtocolType(request.protocol_type), version)
+
+    def sync(self, call: ClassicCall, assignments: Mapping[str, bytes]) -> tuple[Any, Any]:
+        """The result of a SyncGroup or an error's code, and the answer that may come later."""
+        message = self._kafka.common.message
+        assignment = getattr(message, "SyncGroupRequestData$SyncGroupRequestAssignment")
+        data = message.SyncGroupRequestData().setGroupId(call.group_id).setMemberId(call.member_id)
+        data.setGenerationId(call.generation).setGroupInstanceId(call.instance_id)
+        data.setProtocolType(call.protocol_type).setProtocolName(call.protocol_name)
+        data.setAssignments([assignment().setMemberId(each).setAssignment(assignments[each]) for each in assignments])
+        return self._answered(self._shard.classicGroupSync, data, 5)
+
+    def _answered(self, operation: Any, data: Any, version: int) -> tuple[Any, Any]:
+        future = self._jvm.java.util.concurrent.CompletableFuture()
+        self._context.version = version
+        try:
+            return operation(self._context, data, future), future
+        except Py4JJavaError as error:
+            return self._code(error), future
+
+    def classic_heartbeat(self, call: ClassicCall) -> Any:
+        """The result of a Heartbeat; an error's code."""
+        data = self._kafka.common.message.HeartbeatRequestData().setGroupId(call.group_id)
+        data.setMemberId(call.member_id).setGenerationId(call.generation).setGroupInstanceId(call.instance_id)
+        try:
+            return self._shard.classicGroupHeartbeat(self._context, data)
+        except Py4JJavaError as error:
+            return self._code(error)
+
+    def leave(self, members: Sequence[tuple[str, str | None]]) -> Any:
+        """The result of a LeaveGroup of members by member id and instance id; an error's code."""
+        message = self._kafka.common.message
+        identity = getattr(message, "LeaveGroupRequestData$MemberIdentity")
+        data = message.LeaveGroupRequestData().setGroupId("g")
+        data.setMembers([identity().setMemberId(name).setGroupInstanceId(instance) for name, instance in members])
+        try:
+            return self._shard.classicGroupLeave(self._context, data)
+        except Py4JJavaError as error:
+            return self._code(error)
+
+    def group(self) -> Any:
+        """The group; None: there is none."""
+        try:
+            return _field(self._jvm, "GroupCoordinatorShard", "groupMetadataManager").get(self._shard).group("g")
+        except Py4JJavaError:
+            return None
+
+    def classic_group(self) -> ClassicGroup | None:
+        """The group, if it is a classic one."""
+        group = self.group()
+        if group is None or group.type().name() != "CLASSIC":
+            return None
+        name = group.protocolName().orElse(None)
+        members = tuple(map(self._classic_member, self._jvm.java.util.ArrayList(group.allMembers())))
+        return ClassicGroup(group.generationId(), group.protocolType().orElse(""), name, members)
+
+    def _classic_member(self, member: Any) -> ClassicMember:
+        return ClassicMember(
+            member.memberId(),
+            member.groupInstanceId().orElse(None),
+            member.clientId(),
+            member.clientHost(),
+            member.rebalanceTimeoutMs(),
+            member.sessionTimeoutMs(),
+            tuple(
+                (each.name(), bytes(each.metadata()))
+                for each in self._jvm.java.util.ArrayList(member.supportedProtocols())
+            ),
+            bytes(member.assignment()),
+        )
+
+
+@cache
+def _field(jvm: Any, class_name: str, name: str) -> Any:
+    """A field that only Kafka itself reads."""
+    field = jvm.java.lang.Class.forName(f"{PACKAGE}.{class_name}").getDeclaredField(name)
+    field.setAccessible(True)
+    return field
 
 
 @cache

@@ -1,0 +1,64 @@
+"""Groups that change between the classic and the consumer protocol as with Kafka's own coordinator of 4.3.1.
+
+Records, answers, error codes and timers of random histories are equal, but for the order of hash tables. Kafka then
+replays the records without an objection.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from state_model.consumer.assignors import ASSIGNORS
+from state_model.consumer.heartbeat import ErrorCode
+from state_model.consumer.soft_state import MigrationPolicy, Settings
+from tests.broker.java import JavaMachine, launch
+from tests.components.kafka_group_coordinator import Kafka
+from tests.components.mixed_histories import MIXED_OPERATIONS, MixedHistory
+from tools.kafka_tools import class_path
+
+pytestmark = pytest.mark.components
+
+HISTORIES, STEPS = 100, 100
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[JavaMachine]:
+    java = launch(class_path)
+    try:
+        yield java
+    finally:
+        java.end()
+
+
+def settings_of(dice: random.Random) -> Settings:
+    return Settings(
+        {"range": ASSIGNORS["range"]},  # the other one depends on the order of hash tables, here of random member ids
+        assignment_interval_ms=dice.choice([0, 0, 1_000]),
+        max_size=dice.choice([2, 9, 9, 9]),
+        classic_max_size=dice.choice([1, 9, 9, 9]),
+        migration_policy=dice.choice([*MigrationPolicy, MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.BIDIRECTIONAL]),
+    )
+
+
+def test_random_histories_with_classic_members_are_those_of_kafka(machine):
+    steps: set[str] = set()
+    codes, events = set(), Counter[str]()
+    for seed in range(HISTORIES):
+        dice = random.Random(seed)
+        settings = settings_of(dice)
+        history = MixedHistory(Kafka(machine, settings), settings, dice)
+        steps |= {history.step() for _ in range(STEPS)}
+        codes |= history.codes
+        events.update(history.events)
+        restarted = Kafka(machine, settings)
+        for record in history.log:
+            restarted.replay_record(record)
+    assert steps == set(MIXED_OPERATIONS)
+    assert codes == set(ErrorCode)
+    assert {event for event, count in events.items() if count >= 3} >= {
+        *("replaced classic", "replaced consumer", "upgraded 1", "upgraded 2", "joined", "synced"),
+        *("told True", "told False", "downgraded, rebalances True", "downgraded, rebalances False"),
+        *("expired session-timeout", "expired sync"),
+    }
