@@ -96,6 +96,7 @@ class Broker:
             self.streams_groups = parts.streams_groups(foundation, surroundings)
             self.epoch_groups: Sequence[AnyEpochGroups] = (self.consumer_groups, self.streams_groups)
             self.classic_groups.replace_foreign = partial(replace_by_classic, self.epoch_groups)
+            self.classic_groups.join_foreign = self.consumer_groups.join
             self.offset_commits = parts.offset_commits(
                 foundation, self.group_log, self.classic_groups, self.epoch_groups
             )

@@ -14,11 +14,11 @@ from sharelens.broker.config.groups import (
 from sharelens.broker.config.settings import Settings, parse_all
 from sharelens.broker.config.topic_keys import TOPIC
 from sharelens.broker.coordinators.classic_groups import ClassicGroups, ClassicGroupSettings
-from sharelens.broker.coordinators.consumer_groups import ConsumerGroups
 from sharelens.broker.coordinators.epoch_groups import AnyEpochGroups, GroupSurroundings
 from sharelens.broker.coordinators.group_log import GroupLog
 from sharelens.broker.coordinators.group_offsets import GroupOffsets
 from sharelens.broker.coordinators.internal_topics import InternalTopics
+from sharelens.broker.coordinators.migrating_groups import MigratingGroups
 from sharelens.broker.coordinators.offset_commits import OffsetCommits, OffsetSettings
 from sharelens.broker.coordinators.share_coordinator import ShareCoordinator, ShareCoordinatorSettings
 from sharelens.broker.coordinators.share_groups import ShareGroupCoordinatorSettings, ShareGroups
@@ -164,14 +164,14 @@ def group_surroundings(foundation: Foundation, group_log: GroupLog, classic_grou
     )
 
 
-def consumer_groups(foundation: Foundation, surroundings: GroupSurroundings) -> ConsumerGroups:
+def consumer_groups(foundation: Foundation, surroundings: GroupSurroundings) -> MigratingGroups:
     """The consumer groups."""
 
     def group_settings(group_id: str) -> ConsumerGroupSettings:
         group_configs = foundation.catalog.group_configs.get(group_id, UNSET)
         return consumer_group_settings(foundation.config, group_configs, expression_error)
 
-    return ConsumerGroups(
+    return MigratingGroups(
         surroundings,
         group_settings=group_settings,
         all_topics=lambda: foundation.catalog.topics.values(),

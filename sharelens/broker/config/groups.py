@@ -10,6 +10,7 @@ from sharelens.broker.config.settings import Settings, parse_all
 from sharelens.broker.errors import ConfigError
 from sharelens.broker.ports import IsolationLevel, ShareGroupSettings
 from state_model.consumer.assignors import ASSIGNORS
+from state_model.consumer.soft_state import MigrationPolicy
 from state_model.consumer.soft_state import Settings as ConsumerSettings
 from state_model.streams.soft_state import Settings as StreamsSettings
 
@@ -71,6 +72,8 @@ def consumer_group_settings(
             heartbeat_interval_ms=_number(settings, values, "consumer.heartbeat.interval.ms"),
             assignment_interval_ms=_number(settings, values, "consumer.assignment.interval.ms"),
             max_size=settings.integer("group.consumer.max.size"),
+            classic_max_size=settings.integer("group.max.size"),
+            migration_policy=MigrationPolicy(settings.text("group.consumer.migration.policy").lower()),
             regex_error=expression_error,
         ),
     )

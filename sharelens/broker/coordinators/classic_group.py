@@ -12,6 +12,7 @@ from kio.schema.errors import ErrorCode
 
 from sharelens.broker.coordinators.classic_records import StoredGroup, StoredMember
 from sharelens.broker.ports import Handle
+from state_model.consumer import classic_group as consumer
 
 Protocols = tuple[tuple[str, bytes], ...]
 """The protocols of a member in the order of its preference: name and metadata."""
@@ -252,6 +253,23 @@ class ClassicGroup:
         yield from (timer for timer in (self.join_timer, self.sync_timer) if timer is not None)
         yield from (member.session for member in self.members.values() if member.session is not None)
 
+    def value(self) -> consumer.ClassicGroup:
+        """The group as a consumer group is made of it."""
+        members = tuple(
+            consumer.ClassicMember(
+                member.member_id,
+                member.group_instance_id,
+                member.client_id,
+                member.client_host,
+                member.rebalance_timeout_ms,
+                member.session_timeout_ms,
+                member.protocols,
+                member.assignment,
+            )
+            for member in self.members.values()
+        )
+        return consumer.ClassicGroup(self.generation, self.protocol_type, self.protocol_name, members)
+
     def stored(self, assignments: Mapping[str, bytes] | None = None) -> StoredGroup:
         """The group's record with these assignments instead of the members' own."""
         return StoredGroup(
@@ -274,6 +292,32 @@ class ClassicGroup:
                 for member in self.members.values()
             ),
         )
+
+
+def of_value(group_id: str, value: consumer.ClassicGroup) -> ClassicGroup:
+    """The stable group that a consumer group becomes."""
+    group = ClassicGroup(
+        group_id=group_id,
+        state_since_ms=value.state_since_ms,
+        state=GroupState.STABLE,
+        generation=value.generation,
+        protocol_type=value.protocol_type,
+        protocol_name=value.protocol_name,
+    )
+    for member in value.members:
+        group.add(
+            Member(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout_ms=member.rebalance_timeout_ms,
+                session_timeout_ms=member.session_timeout_ms,
+                protocols=member.protocols,
+                assignment=member.assignment,
+            )
+        )
+    return group
 
 
 def restored(group_id: str, stored: StoredGroup) -> ClassicGroup:

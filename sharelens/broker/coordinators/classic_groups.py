@@ -98,6 +98,8 @@ class ClassicGroups:
         self._static = StaticMembers(self._rebalances, new_id)
         self.replace_foreign: Callable[[str], bool] = lambda group_id: False
         """Ends an empty group of another kind, whose id a classic group takes; whether it did."""
+        self.join_foreign: Callable[[JoinRequest], JoinAnswer | None] = lambda request: None
+        """The answer of a consumer group that has members; None: there is none."""
 
     # Load
 
@@ -132,7 +134,11 @@ class ClassicGroups:
     def join(self, request: JoinRequest, done: JoinDone) -> None:
         """JoinGroup; `done` gets the answer when the generation is complete, or at once."""
         error = self._join_error(request)
-        if error is ErrorCode.inconsistent_group_protocol and self.replace_foreign(request.group_id):
+        is_foreign = error is ErrorCode.inconsistent_group_protocol
+        if is_foreign and (answer := self.join_foreign(request)) is not None:
+            done(answer)
+            return
+        if is_foreign and self.replace_foreign(request.group_id):
             error = self._join_error(request)
         if error is not ErrorCode.none:
             done(JoinAnswer(error_code=error, member_id=request.member_id))
@@ -341,8 +347,20 @@ class ClassicGroups:
         return group is not None and group.state is GroupState.EMPTY
 
     def discard(self, group_id: str) -> None:
-        """Forget a group whose tombstone was appended; its offsets stay."""
-        self._remove(self._groups[group_id])
+        """Forget a group whose tombstone was appended; its offsets stay, and requests that wait are ended."""
+        self._remove(group := self._groups[group_id])
+        for member in group.members.values():
+            member.answer_join(JoinAnswer(error_code=ErrorCode.rebalance_in_progress, member_id=member.member_id))
+            member.answer_sync(SyncAnswer(error_code=ErrorCode.rebalance_in_progress))
+
+    def adopt(self, group: ClassicGroup, *, rebalances: bool) -> None:
+        """Take over a group that was a consumer group, after its record; perhaps it rebalances at once."""
+        self._groups[group.group_id] = group
+        self._log.ids.claim(group.group_id, GroupKind.CLASSIC)
+        for member in group.members.values():
+            self._rebalances.touch(group, member)
+        if rebalances:
+            self._rebalances.prepare(group)
 
     def ensure(self, group_id: str) -> ClassicGroup:
         """The classic group of an id, a new one when the id is free."""

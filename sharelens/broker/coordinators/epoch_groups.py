@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from kio.schema.errors import ErrorCode
 
+from sharelens.broker.coordinators.classic_group import ClassicGroup
 from sharelens.broker.coordinators.classic_records import group_key
 from sharelens.broker.coordinators.group_log import GroupLog, KeyValue
 from sharelens.broker.coordinators.group_offsets import GroupOffsets
@@ -34,6 +35,12 @@ class ReplaceableGroups(Protocol):
 
     def is_empty(self, group_id: str) -> bool:
         """Whether the group has no members."""
+
+    def get(self, group_id: str) -> ClassicGroup | None:
+        """A group; None when there is none."""
+
+    def adopt(self, group: ClassicGroup, *, rebalances: bool) -> None:
+        """Take over a group of another kind, after its record."""
 
     def discard(self, group_id: str) -> None:
         """Forget the group after its tombstone; its offsets stay."""
@@ -179,6 +186,10 @@ class EpochGroups(ABC, Generic[G, S]):
     @abstractmethod
     def tombstones(self, group_id: str, group: G) -> Iterable[GroupRecord]:
         """The tombstones of a group without members."""
+
+    def has_generation(self, group: G, member_id: str) -> bool:
+        """Whether a member is one of the classic protocol, whose generation is its epoch."""
+        return False
 
     @abstractmethod
     def assignment_epoch(self, group: G, member_id: str, at: TopicPartition) -> int | None:

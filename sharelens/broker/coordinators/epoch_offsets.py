@@ -24,9 +24,9 @@ def commit_error(
         return ErrorCode.none
     if call.member_id not in group.members:
         return ErrorCode.unknown_member_id
-    if version < EPOCHS_VERSION:
+    if version < EPOCHS_VERSION and not groups.has_generation(group, call.member_id):
         return ErrorCode.unsupported_version
-    return ErrorCode.none if _may_commit(groups, group, call, places) else ErrorCode.stale_member_epoch
+    return ErrorCode.none if _may_commit(groups, group, call, places) else _stale(groups, group, call.member_id)
 
 
 def transactional_error(groups: AnyEpochGroups, call: MemberCall, places: Iterable[TopicPartition]) -> ErrorCode:
@@ -51,7 +51,7 @@ def fetch_error(groups: AnyEpochGroups, group_id: str, member_id: str | None, me
     member = group.members.get(member_id)
     if member is None:
         return ErrorCode.unknown_member_id
-    return ErrorCode.none if member_epoch == _epoch(member) else ErrorCode.stale_member_epoch
+    return ErrorCode.none if member_epoch == _epoch(member) else _stale(groups, group, member_id)
 
 
 def _may_commit(groups: AnyEpochGroups, group: EpochGroup, call: MemberCall, places: Iterable[TopicPartition]) -> bool:
@@ -62,6 +62,12 @@ def _may_commit(groups: AnyEpochGroups, group: EpochGroup, call: MemberCall, pla
         return epoch == member_epoch
     since = (groups.assignment_epoch(group, call.member_id, at) for at in places)
     return all(first is not None and first <= epoch for first in since)
+
+
+def _stale(groups: AnyEpochGroups, group: EpochGroup, member_id: str) -> ErrorCode:
+    """The error of another epoch than the member's."""
+    has_generation = groups.has_generation(group, member_id)
+    return ErrorCode.illegal_generation if has_generation else ErrorCode.stale_member_epoch
 
 
 def _epoch(member: Member) -> int:

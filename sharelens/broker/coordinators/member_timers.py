@@ -35,6 +35,10 @@ class MemberTimers:
         self.stop(group_id, member_id)
         self._sessions[group_id, member_id] = _Session(deadline_ms, self._set(group_id, member_id, timeout_ms))
 
+    def is_running(self, group_id: str, member_id: str) -> bool:
+        """Whether the time of a member is measured."""
+        return (group_id, member_id) in self._sessions
+
     def stop(self, group_id: str, member_id: str) -> None:
         """End the session of a member."""
         session = self._sessions.pop((group_id, member_id), None)

@@ -82,14 +82,13 @@ def sync_group(broker: "Broker", request: Any, context: RequestContext) -> Answe
             "assignment": answer.assignment,
         }
 
+    protocol_type, protocol_name = getattr(request, "protocol_type", None), getattr(request, "protocol_name", None)
+    sender = member_call(request, request.generation_id)
+    if broker.consumer_groups.get(request.group_id) is not None:
+        return answered(broker.consumer_groups.sync(sender, protocol_type=protocol_type, protocol_name=protocol_name))
+
     def call(done: Callable[[SyncAnswer], None]) -> None:
-        broker.classic_groups.sync(
-            member_call(request, request.generation_id),
-            assignments,
-            done,
-            protocol_type=getattr(request, "protocol_type", None),
-            protocol_name=getattr(request, "protocol_name", None),
-        )
+        broker.classic_groups.sync(sender, assignments, done, protocol_type=protocol_type, protocol_name=protocol_name)
 
     return _waited(call, answered)
 
@@ -97,7 +96,10 @@ def sync_group(broker: "Broker", request: Any, context: RequestContext) -> Answe
 @handles(ApiKey.HEARTBEAT, (0, 4))
 def heartbeat(broker: "Broker", request: Any, context: RequestContext) -> Answer:
     """Answered at once."""
-    return {"error_code": broker.classic_groups.heartbeat(member_call(request, request.generation_id))}
+    sender = member_call(request, request.generation_id)
+    if broker.consumer_groups.get(request.group_id) is not None:
+        return {"error_code": broker.consumer_groups.classic_heartbeat(sender)}
+    return {"error_code": broker.classic_groups.heartbeat(sender)}
 
 
 @handles(ApiKey.LEAVE_GROUP, (0, 5), elements_max=ELEMENTS_MAX_AT_ONCE)
