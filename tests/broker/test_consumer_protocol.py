@@ -16,7 +16,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.broker.kafka_tools import CONSOLE_CONSUMER, CONSUMER_GROUPS, kafka_process, kafka_tool
 from tests.broker.test_clients import new_topic, produce
-from tests.broker.test_consumer_groups import consumer as classic_consumer
 from tests.broker.test_consumer_groups import new_group, owned, read, until
 
 pytestmark = pytest.mark.broker
@@ -146,6 +145,35 @@ def test_the_partitions_of_a_killed_member_go_to_the_others(start_broker):
         survivor.close()
 
 
+@pytest.mark.parametrize("strategy", ["range", "roundrobin"])
+def test_a_group_goes_from_classic_consumers_to_the_consumer_protocol_and_back(broker, strategy):
+    topic, group = new_topic(broker, partitions=4), new_group()
+    config = {"group.protocol": "classic", "heartbeat.interval.ms": 200, "session.timeout.ms": 6_000}
+    config["partition.assignment.strategy"] = strategy
+    classic = [consumer(broker, group, **config) for _ in range(2)]
+    for each in classic:
+        each.subscribe([topic])
+    until(lambda: [*map(len, owned(*classic))] == [2, 2], classic)
+    new = consumer(broker, group)
+    new.subscribe([topic])
+    members = [*classic, new]
+    until(lambda: sorted(map(len, owned(*members))) == [1, 1, 2], members)
+    assert sorted(partition for each in owned(*members) for partition in each) == [0, 1, 2, 3]
+    assert described(broker, group).type is ConsumerGroupType.CONSUMER
+    for partition in range(4):
+        produce(broker, topic, [b"%d" % partition], partition=partition)
+    for each, partitions in zip(members, owned(*members), strict=True):
+        assert len(read(each, len(partitions))) == len(partitions)
+        each.commit(asynchronous=False)
+    assert committed(broker, group, topic) == dict.fromkeys(range(4), 1)
+    new.close()
+    until(lambda: [*map(len, owned(*classic))] == [2, 2], classic)
+    assert described(broker, group).type is ConsumerGroupType.CLASSIC
+    for each in classic:
+        each.close()
+    assert committed(broker, group, topic) == dict.fromkeys(range(4), 1)
+
+
 def test_an_expression_finds_new_topics(broker):
     prefix, group = f"r-{uuid.uuid4().hex[:8]}", new_group()
     create(broker, f"{prefix}-0")
@@ -262,30 +290,3 @@ def test_javas_consumer_and_kafkas_tool_use_the_protocol(broker):
     assert sorted(row[1:4] for row in rows(*reset)) == [[topic, str(partition), "0"] for partition in range(2)]
     assert "successful" in kafka_tool(CONSUMER_GROUPS, *server, "--delete", "--group", group).out
     assert rows("--list") == []
-
-
-@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
-def test_a_group_goes_from_classic_consumers_to_the_consumer_protocol_and_back(broker, strategy):
-    topic, group = new_topic(broker, partitions=4), new_group()
-    classic = [classic_consumer(broker, group, **{"partition.assignment.strategy": strategy}) for _ in range(2)]
-    for each in classic:
-        each.subscribe([topic])
-    until(lambda: [*map(len, owned(*classic))] == [2, 2], classic)
-    new = consumer(broker, group)
-    new.subscribe([topic])
-    members = [*classic, new]
-    until(lambda: sorted(map(len, owned(*members))) == [1, 1, 2], members)
-    assert sorted(partition for each in owned(*members) for partition in each) == [0, 1, 2, 3]
-    assert described(broker, group).type is ConsumerGroupType.CONSUMER
-    for partition in range(4):
-        produce(broker, topic, [b"%d" % partition], partition=partition)
-    for each, partitions in zip(members, owned(*members), strict=True):
-        assert len(read(each, len(partitions))) == len(partitions)
-        each.commit(asynchronous=False)
-    assert committed(broker, group, topic) == dict.fromkeys(range(4), 1)
-    new.close()
-    until(lambda: [*map(len, owned(*classic))] == [2, 2], classic)
-    assert described(broker, group).type is ConsumerGroupType.CLASSIC
-    for each in classic:
-        each.close()
-    assert committed(broker, group, topic) == dict.fromkeys(range(4), 1)

@@ -7,6 +7,7 @@ from typing import Any
 
 from state_model.consumer.classic_group import Protocols
 from state_model.consumer.classic_members import ClassicCall, Join
+from state_model.consumer.heartbeat import ErrorCode
 from state_model.consumer_protocol import NamedPartitions, read_assignment, read_subscription, read_version
 from tests.consumer_subscriptions import subscription_bytes
 
@@ -38,6 +39,21 @@ class ClassicClient:
         self.protocol_name = response.protocolName()
         self.leads = tuple(each.memberId() for each in response.members())
         self.must_join = self.is_synced = False
+
+    def collect_answers(self) -> None:
+        """Read the answers of a classic group that came since."""
+        done = [(request, future.get()) for request, future in self.answers if future.isDone()]
+        self.answers = [each for each in self.answers if not each[1].isDone()]
+        for request, response in done:
+            code = response.errorCode()
+            if request == "join":
+                self.joined(response)
+            elif code == 0:
+                self.got_assignment(bytes(response.assignment()))
+            if code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.MEMBER_ID_REQUIRED):
+                self.must_join = True
+            elif code:
+                self.forget()
 
     def got_assignment(self, assignment: bytes) -> None:
         """The answer to a SyncGroup."""

@@ -35,6 +35,7 @@ class MixedHistory(History):
     """One group on both sides. Classic clients k and l are dynamic; m and n have the instance id of c and d."""
 
     def __init__(self, kafka: Kafka, settings: Settings, dice: random.Random) -> None:
+        self.remembered_names: frozenset[str] = frozenset()
         super().__init__(kafka, settings, dice)
         self.preferred = "range"
         self.members = dice.choice([("a", "b"), ("a", "c", "d"), ("c", "d")])
@@ -45,8 +46,19 @@ class MixedHistory(History):
 
     def step(self) -> str:
         operation = self.dice.choice(MIXED_OPERATIONS)
+        names_before = frozenset() if self.group is None else self.group.topic_names
         self.kafka.clock.now_ms += 100
-        client = self.classic[self.dice.choice(list(self.classic))]
+        self.take_mixed(operation, self.classic[self.dice.choice(list(self.classic))])
+        for each in self.classic.values():
+            each.collect_answers()
+        self.remember(names_before)
+        group = self.kafka.group()
+        is_consumer_group = group is not None and group.type().name() == "CONSUMER"
+        assert is_consumer_group == (self.group is not None), operation
+        return operation
+
+    def take_mixed(self, operation: str, client: ClassicClient) -> None:
+        """A step of a member of either protocol."""
         match operation:
             case "go on":
                 if any(each.answers for each in self.classic.values()) and self.dice.random() < 0.5:
@@ -72,11 +84,20 @@ class MixedHistory(History):
                 member_id = self.dice.choice(self.members)
                 is_outside = operation == "beat" and member_id not in self.clients
                 self.take("join" if is_outside and self.dice.random() < 0.6 else operation, member_id)
-        self.collect_answers()
-        group = self.kafka.group()
-        is_consumer_group = group is not None and group.type().name() == "CONSUMER"
-        assert is_consumer_group == (self.group is not None), operation
-        return operation
+
+    def remember(self, names_before: frozenset[str]) -> None:
+        """The topics of a group that is downgraded: Kafka still looks at them when it is a consumer group again."""
+        if self.group is None:
+            self.remembered_names |= names_before
+        else:
+            self.remembered_names -= names_before - self.group.topic_names
+
+    def change_topic(self, name: str, partitions: int) -> None:
+        """See History."""
+        before = self.topics.get(name)
+        super().change_topic(name, partitions)
+        if self.topics.get(name) != before and name in self.remembered_names and self.group is not None:
+            self.soft = SoftState()
 
     # Both protocols
 
@@ -371,25 +392,3 @@ class MixedHistory(History):
         for name, client in self.classic.items():
             key = key.replace(client.member_id or key, name)
         return key
-
-    def collect_answers(self) -> None:
-        """The answers of a classic group that came since."""
-        for client in self.classic.values():
-            waiting = []
-            for request, future in client.answers:
-                if not future.isDone():
-                    waiting.append((request, future))
-                    continue
-                response = future.get()
-                code = response.errorCode()
-                if request == "join":
-                    client.joined(response)
-                    if code == ErrorCode.MEMBER_ID_REQUIRED:
-                        client.must_join = True
-                elif code == 0:
-                    client.got_assignment(bytes(response.assignment()))
-                if code == ErrorCode.REBALANCE_IN_PROGRESS:
-                    client.must_join = True
-                elif code not in (0, ErrorCode.MEMBER_ID_REQUIRED):
-                    client.forget()
-            client.answers = waiting
