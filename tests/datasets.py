@@ -24,6 +24,8 @@ MODEL_SETS = ("combiner", "coordinator", "metadata")
 """Data sets without share state: what Kafka's own classes answered, and a log of the controllers."""
 STREAMS_SETS = ("streams-admin", "streams-basic", "streams-topology")
 """Logs of streams groups alone, with what the Admin client answered of them."""
+CONSUMER_SETS = ("consumer", "consumer-migration")
+"""Logs of consumer groups alone, with what the Admin client answered of them."""
 KINDS = ("admin", "codec-zstd", "crash", "dlq", "edge", "pruned", "streams", "transactions", "upgrade", "v44")
 """Logs of every kind; the other scenarios are of these kinds, too."""
 LAKE_KINDS = ("admin", "dlq", "edge", "streams", "transactions")
@@ -44,9 +46,9 @@ def packed_names() -> tuple[str, ...]:
 def scenarios() -> tuple[str, ...]:
     """Every data set with a log directory and share state: the carried ones, then those only in SHARELENS_KAFKA_LOGS.
 
-    Sets of streams groups alone have no SHARE_STATE file: nothing to compare with.
+    Sets of streams and consumer groups alone have no SHARE_STATE file: nothing to compare with.
     """
-    carried = tuple(name for name in packed_names() if name not in MODEL_SETS + STREAMS_SETS)
+    carried = tuple(name for name in packed_names() if name not in MODEL_SETS + STREAMS_SETS + CONSUMER_SETS)
     extra_logs = _more_logs()
     if extra_logs is None:
         return carried

@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from py4j.java_gateway import CallbackServerParameters, GatewayParameters, JavaGateway, launch_gateway
+from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JJavaError
 
-from sharelens.spark.java import find_java, spark_home
 from state_model.errors import SharelensError
-from tools.kafka_tools import QUICK_JVM, class_path
+from tools.java_gateway import end_gateway, open_gateway
+from tools.kafka_tools import class_path
 
-OPTIONS = [*QUICK_JVM, "-Xmx1g"]
 TOOL_TIMEOUT_S = 300
-END_TIMEOUT_S = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,9 +189,7 @@ class JavaMachine:
 
     def end(self) -> None:
         """Ends the machine."""
-        self._gateway.shutdown()
-        self._process.stdin.close()  # its sign to end
-        self._process.wait(END_TIMEOUT_S)
+        end_gateway(self._gateway, self._process)
 
 
 @functools.cache
@@ -208,22 +204,9 @@ def launch(classes: Callable[[], str]) -> JavaMachine:
     The test is skipped, with the reason in a line, where it can't be had.
     """
     try:
-        jars, java = classes(), find_java()
-        gateway_jar = next((spark_home() / "jars").glob("py4j-*.jar"))
-    except (SharelensError, StopIteration) as error:
-        pytest.skip(f"Kafka's Java clients: {error or 'pyspark has no py4j jar'}")
-    port, process = launch_gateway(
-        jarpath=str(gateway_jar), classpath=jars, javaopts=OPTIONS, java_path=str(java.program),
-        die_on_exit=True, redirect_stderr=subprocess.DEVNULL, return_proc=True,
-    )  # fmt: skip
-    gateway = JavaGateway(
-        gateway_parameters=GatewayParameters(port=port, auto_convert=True),
-        callback_server_parameters=CallbackServerParameters(port=0),
-    )
-    server = gateway.java_gateway_server
-    server.resetCallbackClient(
-        server.getCallbackClient().getAddress(), gateway.get_callback_server().get_listening_port()
-    )
+        gateway, process = open_gateway(classes())
+    except SharelensError as error:
+        pytest.skip(f"Kafka's Java clients: {error}")
     return JavaMachine(gateway, process)
 
 

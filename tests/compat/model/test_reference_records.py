@@ -7,10 +7,11 @@ import json
 import pytest
 
 from state_model import group_records, share_records
+from state_model.consumer import records as consumer_records
 from state_model.group_schemas import RECORD_TYPES, GroupKind
 from state_model.share_records import ShareRecord, Tombstone
 from state_model.streams import records as streams_records
-from tests.datasets import KINDS, STREAMS_SETS, dataset, kinds_first, raw_records, scenarios
+from tests.datasets import CONSUMER_SETS, KINDS, STREAMS_SETS, dataset, kinds_first, raw_records, scenarios
 
 STATE_TOPIC, OFFSETS_TOPIC = "__share_group_state", "__consumer_offsets"
 FORMATTER_NAMES = {"create_timestamp_ms": "createTimestamp", "write_timestamp_ms": "writeTimestamp"}
@@ -63,7 +64,7 @@ def test_share_records_are_what_kafkas_formatter_prints(name):
         assert (share_records.encode_record(record), record.trailing_bytes) == ((key, value), 0)
 
 
-@pytest.mark.parametrize("name", [*scenarios(), *STREAMS_SETS])
+@pytest.mark.parametrize("name", [*scenarios(), *STREAMS_SETS, *CONSUMER_SETS])
 def test_group_records_are_what_kafkas_classes_print(name):
     raw = raw_records(name, OFFSETS_TOPIC)
     told_records = formatted(name, "formatter-offsets").items()
@@ -85,4 +86,9 @@ def test_group_records_are_what_kafkas_classes_print(name):
             of_value = streams_records.value_of(record)
             again = streams_records.record_of(record.record_type, record.group_id, of_value, record.member_id)
             assert group_records.encode_record(again) == (key, value)
+        if record.record_type in consumer_records.CONSUMER_TYPES:
+            of_value, of_name = consumer_records.value_of(record), consumer_records.name_of(record)
+            again = consumer_records.record_of(record.record_type, record.group_id, of_value, of_name or None)
+            assert consumer_records.value_of(again) == of_value  # Kafka's lists are in the order of its hash tables
+            assert consumer_records.name_of(again) == of_name
     assert decoded > 0
