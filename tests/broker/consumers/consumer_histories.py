@@ -709,12 +709,12 @@ def group_is_described_and_deleted(script: Script) -> None:
 @history
 def other_versions_describe(script: Script) -> None:
     joined(script, "a")
-    body = {"group_ids": [script.group], "include_authorized_operations": False}
+    body = {"group_ids": [script.group], "include_authorized_operations": True}
     script.request("describe 0", ApiKey.CONSUMER_GROUP_DESCRIBE, 0, **body)
     script.request("share", ApiKey.SHARE_GROUP_DESCRIBE, 1, **body)
     script.request("streams", ApiKey.STREAMS_GROUP_DESCRIBE, 0, **body)
     for version in (0, 5):
-        body = {"groups": [script.group], "include_authorized_operations": False}
+        body = {"groups": [script.group], "include_authorized_operations": True}
         script.request(f"describe classic {version}", ApiKey.DESCRIBE_GROUPS, version, **body)
 
 
@@ -749,3 +749,23 @@ def share_group_first(script: Script) -> None:
     script.send("a", 1)
     script.send("a", -1)
 
+
+# Transactions.
+
+
+@history
+def commits_in_a_transaction(script: Script) -> None:
+    topic = joined(script, "a")
+    epoch = script.epoch("a")
+    script.begin_transaction("t")
+    for label, member, sent in (
+        ("own", "a", epoch), ("older", "a", epoch - 1), ("newer", "a", epoch + 1), ("no epoch", "a", -1),
+        ("unknown member", "x", epoch), ("no member", "", -1),
+    ):  # fmt: skip
+        script.commit_in_transaction(label, member, sent, topic, 1)
+    script.fetch("while it is open", None, -1)
+    script.fetch("stable", None, -1, require_stable=True)
+    script.end_transaction()
+    script.fetch("when it has ended", None, -1)
+    script.send("a", -1)
+    script.delete_group()

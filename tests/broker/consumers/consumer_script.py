@@ -26,6 +26,8 @@ TIMES = {"assignment_timestamp", "timestamp", "version", "metadata_hash"}
 """Fields of records that differ between brokers: times, versions of the metadata, hashes of topic ids."""
 TOPIC_LISTS = ("topic_partitions", "assigned_partitions", "partitions_pending_revocation")
 MEMBER_TARGET = 7
+WRITTEN_LATER = (15,)
+"""Types of records that follow an answer at a time of their own: the initialization of a share group's partitions."""
 UNSET = {
     "instance_id": None, "rack_id": None, "rebalance_timeout": -1, "subscribed_topic_names": None,
     "subscribed_topic_regex": None, "server_assignor": None, "topic_partitions": None,
@@ -192,14 +194,56 @@ class Script:
             generation_id_or_member_epoch=epoch, topics=[named | {"partitions": partitions}], **fields,
         )  # fmt: skip
 
-    def fetch(self, label: str, member: str | None, epoch: int, *, version: int = 9, topic: str | None = None) -> None:
-        """An OffsetFetch of all offsets, or of a topic's first partition."""
+    def fetch(self, label: str, member: str | None, epoch: int, **fields: Any) -> None:
+        """An OffsetFetch of all offsets, or of the first partition of `topic`; `version`, `require_stable`."""
+        version, topic = fields.get("version", 9), fields.get("topic")
         named: dict[str, Any] = {"name": topic} if version < 10 else {"topic_id": topic and self.topic_id(topic)}
         topics = None if topic is None else [named | {"partition_indexes": [0]}]
         group: dict[str, Any] = {"group_id": self.group, "topics": topics}
         if version >= 9:
             group |= {"member_id": None if member is None else self._member_id(member), "member_epoch": epoch}
-        self.request(label, ApiKey.OFFSET_FETCH, version, groups=[group])
+        is_stable = fields.get("require_stable", False)
+        self.request(label, ApiKey.OFFSET_FETCH, version, groups=[group], require_stable=is_stable)
+
+    def begin_transaction(self, transactional_id: str) -> None:
+        """Let a producer of this group's own send offsets of the group in a transaction."""
+        identity = {"transactional_id": f"{self.group}-{transactional_id}"}
+        started: list[Any] = []
+
+        def is_started() -> bool:
+            keys = [identity["transactional_id"]]
+            self._ask(ApiKey.FIND_COORDINATOR, 4, key_type=1, coordinator_keys=keys)  # creates the topic on Kafka
+            answer = self._ask(
+                ApiKey.INIT_PRODUCER_ID, 4, transaction_timeout=60_000, producer_id=-1, producer_epoch=-1, **identity
+            )
+            started.append(answer)
+            return not answer.error_code.value
+
+        self._wait(is_started)
+        self._producer = identity | {
+            "producer_id": started[-1].producer_id, "producer_epoch": started[-1].producer_epoch
+        }  # fmt: skip
+        self.request("add offsets", ApiKey.ADD_OFFSETS_TO_TXN, 3, group_id=self.group, **self._producer)
+
+    def commit_in_transaction(self, label: str, member: str, epoch: int, topic: str, partition: int) -> None:
+        """A TxnOffsetCommit of one partition."""
+        partitions = [{"partition_index": partition, "committed_offset": 0, "committed_metadata": ""}]
+        self.request(
+            label, ApiKey.TXN_OFFSET_COMMIT, 3, group_id=self.group, member_id=self._member_id(member),
+            generation_id=epoch, topics=[{"name": topic, "partitions": partitions}], **self._producer,
+        )  # fmt: skip
+
+    def end_transaction(self) -> None:
+        """Commit the transaction, and wait until its offsets are the group's."""
+        self.request("end", ApiKey.END_TXN, 3, committed=True, **self._producer)
+
+        def is_complete() -> bool:
+            groups = [{"group_id": self.group, "topics": None, "member_id": None, "member_epoch": -1}]
+            (group,) = self._ask(ApiKey.OFFSET_FETCH, 9, groups=groups, require_stable=True).groups
+            codes = {partition.error_code.value for topic in group.topics for partition in topic.partitions}
+            return codes == {0}
+
+        self._wait(is_complete)
 
     def describe(self, label: str = "describe") -> None:
         """ConsumerGroupDescribe."""
@@ -276,7 +320,7 @@ class Script:
         records = [
             [each.record_type, self._comparable(each.key), self._record_value(each)]
             for each in decoded
-            if each.group_id == self.group
+            if each.group_id == self.group and each.record_type not in WRITTEN_LATER
         ]
         return _with_targets_in_order(records)
 
@@ -309,7 +353,8 @@ def in_order(values: list[Any]) -> list[Any]:
 def _pairs(topic: Mapping[str, Any]) -> dict[str, Any]:
     """The partitions of a topic, each with its assignment epoch."""
     epochs = topic["assignment_epochs"] or [None] * len(topic["partitions"])
-    return {"topic_id": topic["topic_id"], "partitions": [*zip(topic["partitions"], epochs, strict=True)]}
+    pairs = [f"{number} since {epoch}" for number, epoch in zip(topic["partitions"], epochs, strict=True)]
+    return {"topic_id": topic["topic_id"], "partitions": pairs}
 
 
 def _with_targets_in_order(records: list[Any]) -> list[Any]:

@@ -18,6 +18,7 @@ from tests.broker.consumers.consumer_script import Script
 FILE = Path(__file__).with_name("histories.jsonl")
 SETTINGS = {
     "offsets.topic.num.partitions": 2,
+    "transaction.state.log.num.partitions": 1,
     "auto.create.topics.enable": "false",
     "group.initial.rebalance.delay.ms": 0,
     "group.consumer.max.size": 3,
