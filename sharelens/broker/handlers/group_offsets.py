@@ -203,7 +203,8 @@ def _requested(
 ) -> Iterable[tuple[Answer, str | None, list[int]]]:
     """Of each topic the field that names it in the answer, its name (None for an unknown id) and its partitions.
 
-    Null topics mean all that have offsets.
+    Null topics mean all that have committed offsets; those with one of an open transaction alone have none
+    (OffsetMetadataManager.fetchAllOffsets).
     """
     if topics is not None:
         for requested in topics:
@@ -213,7 +214,7 @@ def _requested(
         return
     offsets = broker.classic_groups.offsets
     partitions_by_topic: dict[str, list[int]] = {}
-    for topic_partition in sorted({*offsets.of_group(group_id), *offsets.waiting(group_id)}):
+    for topic_partition in sorted(offsets.of_group(group_id)):
         partitions_by_topic.setdefault(topic_partition.topic, []).append(topic_partition.partition)
     for name, partitions in partitions_by_topic.items():
         topic = broker.catalog.by_name(name)

@@ -274,6 +274,7 @@ def test_an_open_transaction_makes_offsets_unstable(server, version):
     assert fetched(fetch(server, version, requested), version) == {(0, -1, "", "none")}
     unstable = fetch(server, version, requested, require_stable=True)
     assert fetched(unstable, version) == {(0, -1, "", "unstable_offset_commit")}
+    assert fetched(fetch(server, version, None, require_stable=True), version) == set()
 
 
 @every_version(ApiKey.OFFSET_FETCH)
