@@ -614,9 +614,9 @@ def commits_in_an_older_epoch(script: Script) -> None:
     epoch = script.epoch("a")
     script.join("b", topic)
     script.settle("a", "b")
-    kept, moved = script.partitions("a")[0], script.partitions("b")[0]
-    script.commit("kept, older", "a", epoch, topic, kept)
-    script.commit("kept, before its assignment", "a", epoch - 1, topic, kept)
+    first, moved = script.partitions("a")[0], script.partitions("b")[0]
+    script.commit("kept, older", "a", epoch, topic, first)
+    script.commit("kept, before its assignment", "a", epoch - 1, topic, first)
     script.commit("moved, older", "a", epoch, topic, moved)
     script.commit("moved, own", "a", script.epoch("a"), topic, moved)
     script.commit("taken, older", "b", script.epoch("b") - 1, topic, moved)

@@ -144,12 +144,12 @@ class Script:
 
     def send(self, member: str, epoch: int, *, version: int = 1, **fields: Any) -> Any:
         """Any heartbeat; the member owns the partitions of an answer at once."""
-        body = UNSET | {"group_id": self.group, "member_id": self._member_id(member), "member_epoch": epoch} | fields
+        body = UNSET | {"group_id": self.group, "member_id": self.member_id(member), "member_epoch": epoch} | fields
         if version == 0:
             del body["subscribed_topic_regex"]
         answer = self._ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, version, **body)
         if answer.error_code.value == 0:
-            if answer.member_id and answer.member_id != self._member_id(member):
+            if answer.member_id and answer.member_id != self.member_id(member):
                 self._labels[answer.member_id] = member
             self._epochs[member] = answer.member_epoch
             if answer.assignment is not None:
@@ -160,7 +160,11 @@ class Script:
         self.answers.append([f"{member} {epoch}", self._comparable(answer)])
         return answer
 
-    def _member_id(self, member: str) -> str:
+    def label(self, member_id: str, member: str) -> None:
+        """Give a member that the broker made an id for its name in all that is compared."""
+        self._labels[member_id] = member
+
+    def member_id(self, member: str) -> str:
         """The id that the broker made for a member; else its name."""
         return next((member_id for member_id, label in self._labels.items() if label == member), member)
 
@@ -184,13 +188,17 @@ class Script:
         self.answers.append([label, self._comparable(answer)])
         return answer
 
+    def name_last_answer_again(self, answer: Any) -> None:
+        """Compare the last answer once more, after `label`."""
+        self.answers[-1][1] = self._comparable(answer)
+
     def commit(self, label: str, member: str, epoch: int, topic: str, partition: int, **fields: Any) -> None:
         """An OffsetCommit of one partition; `version`, and `by_id` from version 10."""
         version = fields.pop("version", 9)
         partitions = [{"partition_index": partition, "committed_offset": 0, "committed_metadata": ""}]
         named = {"name": topic} if version < 10 else {"topic_id": self.topic_id(topic)}
         self.request(
-            label, ApiKey.OFFSET_COMMIT, version, group_id=self.group, member_id=self._member_id(member),
+            label, ApiKey.OFFSET_COMMIT, version, group_id=self.group, member_id=self.member_id(member),
             generation_id_or_member_epoch=epoch, topics=[named | {"partitions": partitions}], **fields,
         )  # fmt: skip
 
@@ -201,7 +209,7 @@ class Script:
         topics = None if topic is None else [named | {"partition_indexes": [0]}]
         group: dict[str, Any] = {"group_id": self.group, "topics": topics}
         if version >= 9:
-            group |= {"member_id": None if member is None else self._member_id(member), "member_epoch": epoch}
+            group |= {"member_id": None if member is None else self.member_id(member), "member_epoch": epoch}
         is_stable = fields.get("require_stable", False)
         self.request(label, ApiKey.OFFSET_FETCH, version, groups=[group], require_stable=is_stable)
 
@@ -229,7 +237,7 @@ class Script:
         """A TxnOffsetCommit of one partition."""
         partitions = [{"partition_index": partition, "committed_offset": 0, "committed_metadata": ""}]
         self.request(
-            label, ApiKey.TXN_OFFSET_COMMIT, 3, group_id=self.group, member_id=self._member_id(member),
+            label, ApiKey.TXN_OFFSET_COMMIT, 3, group_id=self.group, member_id=self.member_id(member),
             generation_id=epoch, topics=[{"name": topic, "partitions": partitions}], **self._producer,
         )  # fmt: skip
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.brokers import kafka_broker
-from tests.broker.consumers.consumer_histories import HISTORIES, WITH_TIES
+from tests.broker.consumers.consumer_histories import WITH_TIES
 from tests.broker.consumers.consumer_script import Script
+from tests.broker.consumers.migration_histories import HISTORIES
 
 FILE = Path(__file__).with_name("histories.jsonl")
 SETTINGS = {
@@ -26,6 +27,7 @@ SETTINGS = {
     "group.consumer.min.session.timeout.ms": 1_000,
     "group.consumer.heartbeat.interval.ms": 200,
     "group.consumer.min.heartbeat.interval.ms": 200,
+    "group.min.session.timeout.ms": 1_000,
     "group.share.assignment.interval.ms": 0,
 }
 """Of each broker that plays histories."""
@@ -55,8 +57,8 @@ def _of_kafka(folder: Path) -> Iterator[str]:
     with kafka_broker(folder / "kafka", SETTINGS) as kafka:
         for name in HISTORIES:
             played = play(name, kafka.bootstrap, folder / "kafka" / "log")
-            print(f"{name}: {len(played.answers)} answers, {len(played.records)} records")
-            yield json.dumps({"history": name} | played._asdict(), ensure_ascii=False) + "\n"
+            line = {"history": name} | played._asdict()
+            yield json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 if __name__ == "__main__":
