@@ -89,7 +89,9 @@ class MigratingGroups(ConsumerGroups):
         try:
             outcome = self._joined(group, call)
         except (HeartbeatError, GroupError) as error:
-            return JoinAnswer(error_code=ErrorCode(error.code), member_id=call.member_id)
+            code = ErrorCode(error.code)
+            is_new = code is ErrorCode.member_id_required
+            return JoinAnswer(error_code=code, member_id=call.member_id if is_new else request.member_id)
         return JoinAnswer(
             member_id=call.member_id,
             generation_id=outcome.answer.member_epoch,

@@ -418,15 +418,15 @@ def subscription_changes_before_revocation(script: Script) -> None:
 
 @history
 def targets_wait_for_the_interval(script: Script) -> None:
-    script.configure(assignment_interval_ms=1_000)
+    script.configure(assignment_interval_ms=5_000)
     topic = joined(script, "a")
-    script.wait(1.2)
+    script.wait(5.5)
     script.join("b", topic)
     script.beat("a")
     script.join("c", topic)
     script.beat("a")
     script.describe("within the interval")
-    script.wait(1.2)
+    script.wait(5.5)
     script.settle("a", "b", "c")
 
 
@@ -504,9 +504,12 @@ def expressions_that_do_not_compile(script: Script) -> None:
 
 @history
 def expression_without_a_match(script: Script) -> None:
+    script.topic("t", 2)
     script.join("a", subscribed_topic_names=None, subscribed_topic_regex=f"{script.group}-nothing")
-    script.wait(0.5)
-    script.beat("a", owned=True)
+    script.join("b", subscribed_topic_names=None, subscribed_topic_regex=f"{script.group}-t")
+    # An expression is resolved ten seconds after the one before at the earliest.
+    script.beat_until("b", lambda _: script.partitions("b") == [0, 1])
+    script.settle("a", "b", rounds=2)
     script.describe()
 
 
@@ -541,10 +544,17 @@ def expression_ends_with_its_last_member(script: Script) -> None:
 # Timers.
 
 
+def shorten_sessions(script: Script) -> None:
+    """Give the group the shortest session, from the next heartbeat on."""
+    script.configure(session_timeout_ms=1_000)
+    script.topic("barrier", 1)  # the coordinator has the configuration when it has a later topic
+
+
 @history
 def silent_member_is_fenced(script: Script) -> None:
-    script.configure(session_timeout_ms=1_000)
     topic = joined(script, "a")
+    shorten_sessions(script)
+    script.beat("a", owned=True)
     script.wait(SESSION_S)
     script.beat("a", owned=True)
     script.describe()
@@ -553,9 +563,9 @@ def silent_member_is_fenced(script: Script) -> None:
 
 @history
 def silent_static_member_is_fenced(script: Script) -> None:
-    script.configure(session_timeout_ms=1_000)
     topic = script.topic("t", 2)
     script.join("a", topic, instance_id="i")
+    shorten_sessions(script)
     script.send("a", -2, instance_id="i")
     script.wait(SESSION_S)
     script.describe()
@@ -578,12 +588,12 @@ def member_that_keeps_partitions_is_fenced(script: Script) -> None:
 @history
 def member_that_revokes_in_time_stays(script: Script) -> None:
     topic = script.topic("t", 4)
-    script.join("a", topic, rebalance_timeout=1_500)
+    script.join("a", topic, rebalance_timeout=5_000)
     script.settle("a")
     script.join("b", topic)
     script.beat("a")
     script.beat("a", owned=True)
-    script.wait(2)
+    script.wait(5.5)
     script.settle("a", "b")
 
 

@@ -25,7 +25,7 @@ NOT_COMPARED = {"throttle_time", "error_message", "error_string", "coordinator",
 TIMES = {"assignment_timestamp", "timestamp", "version", "metadata_hash"}
 """Fields of records that differ between brokers: times, versions of the metadata, hashes of topic ids."""
 TOPIC_LISTS = ("topic_partitions", "assigned_partitions", "partitions_pending_revocation")
-MEMBER_TARGET = 7
+MEMBER, MEMBER_TARGET, ASSIGNMENT, RESOLVED_EXPRESSION = 5, 7, 8, 16
 WRITTEN_LATER = (15,)
 """Types of records that follow an answer at a time of their own: the initialization of a share group's partitions."""
 UNSET = {
@@ -322,15 +322,16 @@ class Script:
             self._names |= {uuid_text(topic.topic_id.bytes): topic.name for topic in topics}
         return self._names.get(topic_id, "unknown")
 
-    def records(self, log_dir: Path) -> list[Any]:
-        """The records of the group without what differs between brokers."""
-        decoded = [decode_record(*raw) for _, raw in sorted(raw_records_of(log_dir, OFFSETS_TOPIC).items())]
+    def records(self, log: Sequence[Any]) -> list[Any]:
+        """The records of the group without what differs between brokers; `log`: as `decoded_log` gives it."""
         records = [
             [each.record_type, self._comparable(each.key), self._record_value(each)]
-            for each in decoded
+            for each in log
             if each.group_id == self.group and each.record_type not in WRITTEN_LATER
         ]
-        return _with_targets_in_order(records)
+        # A broker resolves expressions at a time of its own.
+        resolved = [record for record in records if record[0] == RESOLVED_EXPRESSION]
+        return _with_members_in_order([each for each in records if each not in resolved]) + in_order(resolved)
 
     def _record_value(self, record: Any) -> Any:
         if record.is_tombstone:
@@ -353,6 +354,11 @@ class Script:
         return in_order([self._by_name(each) for each in value]) if isinstance(value, list) else value
 
 
+def decoded_log(log_dir: Path) -> list[Any]:
+    """The records of all groups, by partition and offset."""
+    return [decode_record(*raw) for _, raw in sorted(raw_records_of(log_dir, OFFSETS_TOPIC).items())]
+
+
 def in_order(values: list[Any]) -> list[Any]:
     """The values of a list in an order of their own: Kafka's are those of hash tables."""
     return sorted(values, key=repr)
@@ -365,14 +371,24 @@ def _pairs(topic: Mapping[str, Any]) -> dict[str, Any]:
     return {"topic_id": topic["topic_id"], "partitions": pairs}
 
 
-def _with_targets_in_order(records: list[Any]) -> list[Any]:
-    """Neighbouring targets of members by their ids: Kafka writes them in the order of a hash table."""
+def _with_members_in_order(records: list[Any]) -> list[Any]:
+    """Neighbouring targets of members, and neighbouring tombstones of a type, by their members' ids.
+
+    Kafka writes them in the order of a hash table.
+    """
     ordered: list[Any] = []
     for record in records:
         index = len(ordered)
-        while record[0] == MEMBER_TARGET and index and ordered[index - 1][0] == MEMBER_TARGET:
+        while index and _is_in_hash_order(ordered[index - 1], record):
             if ordered[index - 1][1]["member_id"] <= record[1]["member_id"]:
                 break
             index -= 1
         ordered.insert(index, record)
     return ordered
+
+
+def _is_in_hash_order(record: Any, following: Any) -> bool:
+    are_tombstones = record[2] is None and following[2] is None
+    return record[0] == following[0] and (
+        record[0] == MEMBER_TARGET or (are_tombstones and record[0] in (MEMBER, ASSIGNMENT))
+    )

@@ -4,7 +4,7 @@
 """
 
 from tests.broker.consumers.classic_member import ClassicMember
-from tests.broker.consumers.consumer_histories import HISTORIES, SESSION_S, history, joined
+from tests.broker.consumers.consumer_histories import HISTORIES, history, joined
 from tests.broker.consumers.consumer_script import Script
 
 __all__ = ["HISTORIES"]
@@ -138,11 +138,11 @@ def classic_member_that_joins_again_with_other_topics(script: Script) -> None:
 @history
 def silent_classic_member_is_fenced(script: Script) -> None:
     topic = joined(script, "a")
-    member = ClassicMember(script, "c", topic, session_timeout=1_000)
+    member = ClassicMember(script, "c", topic, session_timeout=5_000)
     member.join()
     member.sync()
     member.follow("a", rounds=3)
-    script.wait(SESSION_S)
+    script.wait(5.5)
     script.settle("a", rounds=2)
     member.beat()
     script.describe()

@@ -7,13 +7,16 @@ plays all of them against a Kafka of this machine and writes the file anew.
 
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.brokers import kafka_broker
 from tests.broker.consumers.consumer_histories import WITH_TIES
-from tests.broker.consumers.consumer_script import Script
+from tests.broker.consumers.consumer_script import Script, decoded_log
 from tests.broker.consumers.migration_histories import HISTORIES
 
 FILE = Path(__file__).with_name("histories.jsonl")
@@ -33,6 +36,10 @@ SETTINGS = {
 """Of each broker that plays histories."""
 
 
+AT_A_TIME = 12
+"""Histories that play at the same time: they wait more than they work."""
+
+
 class Played(NamedTuple):
     """What a broker answered to each request of a history, and what it then had recorded, both comparable."""
 
@@ -40,11 +47,19 @@ class Played(NamedTuple):
     records: Sequence[Any]
 
 
-def play(name: str, bootstrap: str, log_dir: Path) -> Played:
-    """Play a history on a broker whose log directory is there."""
+def play_all(bootstrap: str, log_dir: Path) -> dict[str, Played]:
+    """Play all histories at the same time on a broker whose log directory is there; by name."""
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        scripts = dict(zip(HISTORIES, pool.map(partial(_play, bootstrap), HISTORIES), strict=True))
+    log = decoded_log(log_dir)
+    played = {name: [script.answers, script.records(log)] for name, script in scripts.items()}
+    return {name: Played(*json.loads(json.dumps(each))) for name, each in played.items()}
+
+
+def _play(bootstrap: str, name: str) -> Script:
     script = Script(bootstrap, name, has_ties=name in WITH_TIES)
     HISTORIES[name](script)
-    return Played(*json.loads(json.dumps([script.answers, script.records(log_dir)])))
+    return script
 
 
 def recorded() -> dict[str, Played]:
@@ -53,14 +68,26 @@ def recorded() -> dict[str, Played]:
     return {line["history"]: Played(line["answers"], line["records"]) for line in lines}
 
 
-def _of_kafka(folder: Path) -> Iterator[str]:
-    with kafka_broker(folder / "kafka", SETTINGS) as kafka:
-        for name in HISTORIES:
-            played = play(name, kafka.bootstrap, folder / "kafka" / "log")
-            line = {"history": name} | played._asdict()
-            yield json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
+def differences(played: Mapping[str, Played], expected: Mapping[str, Played]) -> dict[str, str]:
+    """The first difference of each history that differs, by its name."""
+    assert played.keys() == expected.keys()
+    compared = {name: _difference(each, expected[name]) for name, each in played.items()}
+    return {name: difference for name, difference in compared.items() if difference}
+
+
+def _difference(played: Played, expected: Played) -> str:
+    for what, entries, kafka_entries in zip(Played._fields, played, expected, strict=True):
+        pairs = enumerate(zip_longest(entries, kafka_entries))
+        for number, (entry, kafka_entry) in pairs:
+            if entry != kafka_entry:
+                return f"{what} {number}: {entry}, Kafka: {kafka_entry}"
+    return ""
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="histories-") as scratch:
-        FILE.write_text("".join(_of_kafka(Path(scratch))), encoding="utf-8")
+        with kafka_broker(Path(scratch) / "kafka", SETTINGS) as kafka:
+            of_kafka = play_all(kafka.bootstrap, Path(scratch) / "kafka" / "log")
+        lines = [{"history": name} | each._asdict() for name, each in of_kafka.items()]
+        texts = [json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in lines]
+        FILE.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")

@@ -265,3 +265,10 @@ def test_a_change_that_can_not_be_recorded_leaves_the_group_as_it_is(open_broker
 
 def fail(*_):
     raise DISK_FULL
+
+
+def test_a_classic_member_that_is_refused_gets_no_id(open_broker):
+    broker = open_broker(group_consumer_max_size=1)
+    join(broker)
+    refused = Consumer(broker).join()
+    assert (refused.error_code, refused.member_id) == (ErrorCode.group_max_size_reached, "")
