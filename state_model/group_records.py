@@ -53,6 +53,11 @@ class GroupRecord:
         return str(self.key["member_id"]) if "member_id" in self.key else None
 
     @property
+    def regular_expression(self) -> str | None:
+        """The regular expression, for the type whose key has one."""
+        return str(self.key["regular_expression"]) if "regular_expression" in self.key else None
+
+    @property
     def is_tombstone(self) -> bool:
         """Whether the record deletes its key."""
         return self.version is None

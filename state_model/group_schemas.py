@@ -270,9 +270,7 @@ RECORD_TYPES: Mapping[int, GroupRecordType] = {
     )
     for number, name, kind, key, value in _TYPES
 }
-SHARE_AND_STREAMS_TYPES = tuple(
-    number for number, record_type in RECORD_TYPES.items() if record_type.group_kind in (_SHARE, _STREAMS)
-)
-"""The types whose records are rows of tables; tables have no records of classic and consumer groups."""
+TABLE_TYPES = tuple(number for number, record_type in RECORD_TYPES.items() if record_type.group_kind is not _CLASSIC)
+"""The types whose records are rows of tables; tables have no records of classic groups."""
 PREVIEW_TYPES = (9, 18)
 """Record types that proposals named and no release has."""

@@ -1,4 +1,4 @@
-"""Records of __consumer_offsets as rows: share and streams groups decoded, other records counted.
+"""Records of __consumer_offsets as rows: consumer, share and streams groups decoded, other records counted.
 
 Other records are set aside by the first two bytes of their keys. A kernel prints the values of many group records; few
 records, and what the kernel leaves out, go through the reference decoder (consumer-offsets-records).
@@ -21,10 +21,10 @@ from state_model import group_records
 from state_model.columnar.json_values import print_values
 from state_model.errors import DecodeError
 from state_model.group_records import GroupRecord
-from state_model.group_schemas import PREVIEW_TYPES, RECORD_TYPES, SHARE_AND_STREAMS_TYPES
+from state_model.group_schemas import PREVIEW_TYPES, RECORD_TYPES, TABLE_TYPES
 
-STATE_PARTITION_METADATA: Final = 15
-"""Record type ShareGroupStatePartitionMetadata: the only one of SHARE_AND_STREAMS_TYPES with topic names and ids."""
+NAMING_TYPES: Final = (4, 15)
+"""ConsumerGroupPartitionMetadata and ShareGroupStatePartitionMetadata: the record types with topic names and ids."""
 FEW: Final = 1 << 10
 """Records that the reference decoder decodes in less time than it takes to load the kernel."""
 UNKNOWN_TOPIC: Final = "<UNKNOWN>"
@@ -53,7 +53,7 @@ def decode_groups(rows: pa.Table) -> DecodedGroups:
     counts = {
         _type_name(int(kind)): int(number) for kind, number in zip(*np.unique(kinds, return_counts=True), strict=True)
     }
-    is_decoded = np.isin(kinds, SHARE_AND_STREAMS_TYPES)
+    is_decoded = np.isin(kinds, TABLE_TYPES)
     decodable_rows = _chosen(data, is_decoded)
     printed_records, is_whole = _printed(decodable_rows, kinds[is_decoded])
     places = np.flatnonzero(~is_whole)
@@ -117,6 +117,7 @@ def _printed(rows: pa.Table, kinds: npt.NDArray[np.int32]) -> tuple[pa.Table, np
         "record_name": of_keys[0],
         "group_id": of_keys[1],
         "member_id": of_keys[2],
+        "regular_expression": of_keys[3],
         "value_version": pa.array(np.zeros(len(kinds), np.int16), mask=is_tombstone.to_numpy()),
         "is_tombstone": is_tombstone,
         "value_json": texts,
@@ -126,14 +127,14 @@ def _printed(rows: pa.Table, kinds: npt.NDArray[np.int32]) -> tuple[pa.Table, np
     return _chosen(pa.table(columns), is_whole).cast(GROUP_RECORD), is_whole
 
 
-def _names_of_key(key: bytes) -> tuple[str | None, str | None, str | None]:
-    """Record name, group id and member id of a key of SHARE_AND_STREAMS_TYPES; no name: the key is cut short."""
+def _names_of_key(key: bytes) -> tuple[str | None, str | None, str | None, str | None]:
+    """Record name, group id, member id and regular expression of a key of TABLE_TYPES; no name: it is cut short."""
     try:
         record = group_records.decode_record(key, None)
     except DecodeError:
-        return None, None, None
+        return None, None, None, None
     assert isinstance(record, GroupRecord)
-    return record.name, record.group_id, record.member_id
+    return record.name, record.group_id, record.member_id, record.regular_expression
 
 
 @dataclass(slots=True)
@@ -148,7 +149,7 @@ class _Decoded:
 
 
 def _decode_each(rows: pa.Table) -> _Decoded:
-    """Rows of SHARE_AND_STREAMS_TYPES by the reference decoder."""
+    """Rows of TABLE_TYPES by the reference decoder."""
     result = _Decoded()
     for place, row in enumerate(rows.to_pylist()):
         try:
@@ -173,8 +174,8 @@ def topic_names(rows: pa.Table) -> dict[str, str]:
 
     Records that can't be decoded hold none.
     """
-    metadata_key = pa.scalar(STATE_PARTITION_METADATA.to_bytes(2, "big"))
-    begins = pc.equal(pc.binary_slice(rows.column("key"), 0, 2), metadata_key)
+    naming_keys = pa.array([kind.to_bytes(2, "big") for kind in NAMING_TYPES])
+    begins = pc.is_in(pc.binary_slice(rows.column("key"), 0, 2), value_set=naming_keys)
     chosen = rows.filter(pc.and_(pc.fill_null(begins, False), pc.invert(rows.column("is_control"))))
     names: dict[str, str] = {}
     for row in chosen.select(["key", "value"]).to_pylist():
@@ -203,8 +204,8 @@ def _record_types(keys: pa.Array) -> npt.NDArray[np.int32]:
 
 
 def _topic_names(record: GroupRecord) -> Iterator[tuple[str, str]]:
-    """(topic id, name) pairs of a ShareGroupStatePartitionMetadata record; none of other records."""
-    for entries in (record.value or {}).values() if record.record_type == STATE_PARTITION_METADATA else ():
+    """(topic id, name) pairs of a record of NAMING_TYPES; none of other records."""
+    for entries in (record.value or {}).values() if record.record_type in NAMING_TYPES else ():
         for entry in entries if isinstance(entries, (list, tuple)) else ():
             if isinstance(entry, dict) and entry.get("topic_name") not in (None, UNKNOWN_TOPIC):
                 yield str(entry["topic_id"]), str(entry["topic_name"])
@@ -222,6 +223,7 @@ def _row(row: dict[str, Any], record: GroupRecord) -> dict[str, Any]:
         "record_name": record.name,
         "group_id": record.group_id,
         "member_id": record.member_id,
+        "regular_expression": record.regular_expression,
         "value_version": record.version,
         "is_tombstone": record.is_tombstone,
         "value_json": None if data is None else json.dumps(data, ensure_ascii=False),

@@ -19,6 +19,7 @@ GROUP_RECORD = pa.schema(
         column("record_name", pa.string(), "Kafka's name of the record type", nullable=False),
         column("group_id", pa.string(), "group", nullable=False),
         column("member_id", pa.string(), "member id, where the key has one"),
+        column("regular_expression", pa.string(), "regular expression of topics, where the key has one (type 16)"),
         column("value_version", pa.int16(), "version of the value schema; null for a tombstone"),
         column("is_tombstone", pa.bool_(), "null value", nullable=False),
         column("value_json", pa.string(), "the value as Kafka's own formatter prints it (JSON); null for a tombstone"),

@@ -33,7 +33,10 @@ CREATE_THREADS = 4
 FENCE_TRIES = 4
 LEASE_APPLICATION = "lease"
 """The application of the transactions that hold a lease's token."""
-LATER_COLUMNS = {"gold.publication": frozenset({"contents"})}
+LATER_COLUMNS = {
+    "gold.publication": frozenset({"contents"}),
+    "silver.group_record": frozenset({"regular_expression"}),
+}
 """Nullable columns that the log of an older table may lack; `upgrade` shows them to other readers."""
 
 

@@ -142,7 +142,7 @@ TABLES: dict[str, Table] = {
         ),
         Table(
             name="silver.group_record",
-            comment="one share-group or streams-group record of __consumer_offsets",
+            comment="one record of __consumer_offsets of a consumer, share or streams group",
             schema=_schema(GROUP_RECORD),
             key=("cluster_id", "log_topic_id", "partition", "log_offset"),
             clustering=("log_topic_id", "partition", "log_offset"),

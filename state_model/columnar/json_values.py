@@ -14,7 +14,7 @@ import pyarrow as pa
 from state_model.columnar import buffers
 from state_model.columnar import json_kernels as kernels
 from state_model.group_records import camel_case
-from state_model.group_schemas import RECORD_TYPES, SHARE_AND_STREAMS_TYPES
+from state_model.group_schemas import RECORD_TYPES, TABLE_TYPES
 from state_model.schema import CompactArray, CompactString, Int, Kind, NullableStruct, Struct, Uuid
 
 OUTPUT_BYTES: Final = 64 << 20
@@ -23,8 +23,9 @@ LEAST_OUTPUT_BYTES: Final = 1 << 16
 JSON_PER_BYTE: Final = 12
 CODES: Final = {"b": kernels.INT8, "h": kernels.INT16, "i": kernels.INT32, "q": kernels.INT64, "H": kernels.UINT16}
 """Codes of integer types by their format character."""
-WITHOUT_PROGRAM: Final = frozenset({15})
-"""ShareGroupStatePartitionMetadata: its topic names are read from the reference decoder's values."""
+WITHOUT_PROGRAM: Final = frozenset({4, 5, 15})
+"""ConsumerGroupPartitionMetadata and ShareGroupStatePartitionMetadata, whose topic names are read from the reference
+decoder's values, and ConsumerGroupMemberMetadata, which has a tagged struct."""
 Bools = npt.NDArray[np.bool_]
 
 
@@ -52,7 +53,7 @@ def print_values(kinds: npt.NDArray[np.int64], values: pa.Array) -> tuple[pa.Chu
 def _program() -> kernels.Program:
     compiler = _Compiler()
     first_steps = np.full(max(RECORD_TYPES) + 1, -1, np.int64)
-    for number in SHARE_AND_STREAMS_TYPES:
+    for number in TABLE_TYPES:
         if number not in WITHOUT_PROGRAM:
             first_steps[number] = len(compiler.steps)
             compiler.struct(RECORD_TYPES[number].values[0])

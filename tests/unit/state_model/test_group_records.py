@@ -22,7 +22,7 @@ from state_model.group_records import (
     from_formatter_json,
     to_formatter_json,
 )
-from state_model.group_schemas import RECORD_TYPES, SHARE_AND_STREAMS_TYPES, GroupKind
+from state_model.group_schemas import RECORD_TYPES, TABLE_TYPES, GroupKind
 from state_model.share_records import UnknownTypeRecord
 from tests.consumer_group_vectors import CONSUMER_VECTORS, GROUP, HEAD_OF_MEMBER, ID, KEYS, MEMBER, TIME_MS, TOPIC, raw
 from tests.record_trees import trees
@@ -330,7 +330,7 @@ def test_the_classification_is_that_of_the_shipped_broker():
     assert sorted(RECORD_TYPES) == [*range(9), *range(10, 18), *range(19, 24)]
     decoded = {number for number, record_type in RECORD_TYPES.items() if record_type.values}
     assert decoded == {*range(3, 9), *range(10, 18), *range(19, 24)}
-    assert SHARE_AND_STREAMS_TYPES == (10, 11, 12, 13, 14, 15, 17, 19, 20, 21, 22, 23)
+    assert TABLE_TYPES == (3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23)
     for kind, prefix in (
         (GroupKind.CONSUMER, "ConsumerGroup"),
         (GroupKind.SHARE, "ShareGroup"),

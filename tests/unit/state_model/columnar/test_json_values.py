@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from state_model import schema
 from state_model.columnar.json_values import WITHOUT_PROGRAM, print_values
 from state_model.group_records import GroupRecord, decode_record, encode_record, to_formatter_json
-from state_model.group_schemas import RECORD_TYPES, SHARE_AND_STREAMS_TYPES
+from state_model.group_schemas import RECORD_TYPES, TABLE_TYPES
 from tests.consumer_group_vectors import CONSUMER_VECTORS
 from tests.record_trees import trees
 
-NUMBERS = sorted(number for number in SHARE_AND_STREAMS_TYPES if number not in WITHOUT_PROGRAM)
+NUMBERS = sorted(number for number in TABLE_TYPES if number not in WITHOUT_PROGRAM)
 
 
 @st.composite
@@ -77,10 +77,14 @@ def test_what_is_damaged_is_printed_only_as_the_reference_decoder_has_it(
 
 def test_tombstones_other_versions_and_types_without_a_program_are_left_out() -> None:
     assert printed([(11, None), (11, b"\0\1" + bytes(20)), (15, bytes(6)), (1, bytes(6)), (99, bytes(6))]) == [None] * 5
+
+
+def test_values_of_consumer_groups_are_printed_as_kafka_does_but_for_names_and_tagged_structs() -> None:
     of_consumer_groups: list[tuple[int, bytes | None]] = [
         (number, bytes.fromhex(value)) for number, _, value, _ in CONSUMER_VECTORS
     ]
-    assert printed(of_consumer_groups) == [None] * len(CONSUMER_VECTORS)
+    expected = [None if number in WITHOUT_PROGRAM else json.dumps(value) for number, *_, value in CONSUMER_VECTORS]
+    assert printed(of_consumer_groups) == expected
 
 
 @pytest.mark.parametrize("output_bytes", [64, 200])
