@@ -1,4 +1,4 @@
-"""The histories of share and streams groups from silver.group_record: of groups with new records, each of them whole.
+"""The histories of groups from silver.group_record: of groups with new records, each of them whole.
 
 One commit a table, and none in a run without records of such groups.
 """
@@ -15,12 +15,11 @@ from sharelens.evidence.coverage import whole_logs
 from sharelens.evidence.schemas import GROUP_RECORD
 from sharelens.groups.histories import histories
 from sharelens.groups.intervals import Histories
-from sharelens.groups.replay import SHARE_TYPES, in_log_order
+from sharelens.groups.replay import in_log_order
 from sharelens.groups.whole_logs import marked_each
 from sharelens.lake.lake import Lake
 from sharelens.lake.parquet import write_rows
 from sharelens.lake.tables import TABLES
-from state_model.streams.records import STREAMS_TYPES
 from state_model.topics import OFFSETS_TOPIC
 
 STAGE = "groups"
@@ -31,7 +30,6 @@ TABLE_OF = {
     "groups": "gold.group_history",
 }
 """The table of each field of Histories; the last one is the mark (`books.MARKER`)."""
-WITH_HISTORY = pc.field("record_type").isin(pa.array([*SHARE_TYPES, *STREAMS_TYPES], pa.int16()))
 
 
 def run_group_histories(lake: Lake) -> dict[str, int]:
@@ -60,7 +58,7 @@ def run_group_histories(lake: Lake) -> dict[str, int]:
 
 
 def _news(lake: Lake, before: int) -> Iterator[tuple[str, pa.Array | None]]:
-    """The clusters with new records of groups with a history, and the groups; None: all.
+    """The clusters with new records of groups, and the groups; None: all.
 
     All where a log starts over, where the topic was once created again (the other incarnation may have been the newest
     one at the last run), and where a log that was whole lacks records now: rows of all its groups depend on that.
@@ -75,7 +73,7 @@ def _news(lake: Lake, before: int) -> Iterator[tuple[str, pa.Array | None]]:
             starts_over.add(cluster_id)
     yield from ((cluster_id, None) for cluster_id in sorted(starts_over))
     names = ["cluster_id", "group_id"]
-    fresh = lake.snapshot(GROUP).rows(names, (pc.field("run_id") > before) & WITH_HISTORY)
+    fresh = lake.snapshot(GROUP).rows(names, pc.field("run_id") > before)
     for cluster_id in sorted(set(pc.unique(fresh.column("cluster_id")).to_pylist()) - starts_over):
         cluster_rows = fresh.filter(pc.field("cluster_id") == cluster_id)
         yield cluster_id, pc.unique(cluster_rows.column("group_id")).sort()
@@ -83,7 +81,7 @@ def _news(lake: Lake, before: int) -> Iterator[tuple[str, pa.Array | None]]:
 
 def _histories(lake: Lake, cluster_id: str, log_topic_id: str, groups: pa.Array | None) -> Histories:
     """The histories of groups (None: all) by the newest incarnation of __consumer_offsets."""
-    where = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == log_topic_id) & WITH_HISTORY
+    where = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == log_topic_id)
     if groups is not None:
         where &= pc.field("group_id").isin(groups)
     rows = in_log_order(lake.snapshot(GROUP).rows(GROUP_RECORD.names, where))

@@ -16,8 +16,8 @@ from sharelens.findings.finding import FINDING, finding_rows
 from sharelens.findings.streams import found_in
 from sharelens.findings.thresholds import Thresholds
 from sharelens.groups.histories import histories
+from sharelens.groups.model_rebalances import streams_rebalances
 from sharelens.groups.replay import is_of_types
-from sharelens.groups.streams_rebalances import streams_rebalances
 from sharelens.measures.stalls.intervals import MIN_DURATION_MS
 from sharelens.output import Answer
 from sharelens.output.layouts import Layout

@@ -1,4 +1,4 @@
-"""Histories of share and streams groups from records of the group coordinator: rows of gold tables of the same names.
+"""Histories of groups from records of the group coordinator: rows of gold tables of the same names.
 
     records = logs.transform(frames.group_records)
     records.transform(frames.member_history)
@@ -16,12 +16,10 @@ from sharelens.evidence.schemas import GROUP_RECORD, GROUP_RECORD_ORDER
 from sharelens.frames.refusals import Argument, refuse_duplicates, refuse_other_ids
 from sharelens.frames.shapes import checked, in_groups, timed_schema, typed_rows
 from sharelens.groups.histories import histories
-from sharelens.groups.replay import SHARE_TYPES
 from sharelens.groups.schemas import GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY, TASK_HISTORY
 from sharelens.groups.whole_logs import IS_LOG_WHOLE
 from sharelens.kafka_log.schemas import LOG_RECORD
 from sharelens.lake.parquet import conform
-from state_model.streams.records import STREAMS_TYPES
 from state_model.topics import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
@@ -33,7 +31,7 @@ MARKED_RECORD = GROUP_RECORD.append(IS_LOG_WHOLE)
 
 
 def group_history(group_records: "DataFrame", *, log_records: "DataFrame | None" = None) -> "DataFrame":
-    """State, epochs and number of members of each share and streams group over time.
+    """State, epochs and number of members of each consumer, share and streams group over time.
 
     Args:
         group_records: rows of `frames.group_records` or silver.group_record, in any order.
@@ -53,7 +51,7 @@ def group_history(group_records: "DataFrame", *, log_records: "DataFrame | None"
 
 
 def member_history(group_records: "DataFrame", *, log_records: "DataFrame | None" = None) -> "DataFrame":
-    """Metadata, epochs and assignments of each member of a share or streams group over time.
+    """Metadata, epochs and assignments of each member of a consumer, share or streams group over time.
 
     Args:
         group_records: as in `group_history`.
@@ -107,9 +105,7 @@ def _history(
     rows: "DataFrame", log_records: "DataFrame | None", field: str, schema: pa.Schema, function: str
 ) -> "DataFrame":
     """One of the histories, computed for each group."""
-    of_histories = checked(rows, GROUP_RECORD, function, "group_records").where(
-        F.col("record_type").isin(*SHARE_TYPES, *STREAMS_TYPES)
-    )
+    of_histories = checked(rows, GROUP_RECORD, function, "group_records")
     history_records = _marked(of_histories, log_records, function)
     timed = timed_schema(schema)
     argument = Argument(function, "group_records")

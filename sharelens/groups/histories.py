@@ -16,12 +16,18 @@ import pyarrow as pa
 
 from sharelens.groups import schemas
 from sharelens.groups.intervals import (
+    ConsumerTables,
     Histories,
     Intervals,
     Row,
     ShareTables,
     StreamsTables,
     with_marks,
+)
+from sharelens.groups.model_histories import (
+    CONSUMER_GROUP_COLUMNS,
+    CONSUMER_MEMBER_COLUMNS,
+    ConsumerGroupHistories,
 )
 from sharelens.groups.replay import (
     ASSIGNMENT,
@@ -42,6 +48,7 @@ from sharelens.groups.replay import (
 from sharelens.groups.streams_histories import GROUP_COLUMNS, TASK_COLUMNS, StreamsGroupHistories
 from sharelens.groups.streams_values import MEMBER_COLUMNS
 from state_model.collection import paused_collection
+from state_model.consumer.records import CONSUMER_TYPES
 from state_model.streams.records import STREAMS_TYPES
 
 INITIALIZATION_COLUMNS = ("topic_id", "partition", "status", "topic")
@@ -55,9 +62,9 @@ class GroupHistories(Protocol):
 
 @paused_collection()
 def histories(records: pa.Table) -> Histories:
-    """The histories of all share and streams groups in GROUP_RECORD rows, which come in (partition, log offset) order.
+    """The histories of all groups in GROUP_RECORD rows, which come in (partition, log offset) order.
 
-    Rows come by group (share groups first), in the order in which they began.
+    Rows come by group (those of share groups, streams groups, consumer groups), in the order in which they began.
     """
     share = (
         (schemas.GROUP_HISTORY, tuple(group_values(ShareGroup()))),
@@ -69,9 +76,14 @@ def histories(records: pa.Table) -> Histories:
         (schemas.MEMBER_HISTORY, MEMBER_COLUMNS),
         (schemas.TASK_HISTORY, TASK_COLUMNS),
     )
+    consumer = (
+        (schemas.GROUP_HISTORY, CONSUMER_GROUP_COLUMNS),
+        (schemas.MEMBER_HISTORY, CONSUMER_MEMBER_COLUMNS),
+    )
     return Histories.of(
         ShareTables(*_tables(records, SHARE_TYPES, share, ShareGroupHistories)),
         StreamsTables(*_tables(records, STREAMS_TYPES, streams, StreamsGroupHistories)),
+        ConsumerTables(*_tables(records, CONSUMER_TYPES, consumer, ConsumerGroupHistories)),
     )
 
 
@@ -79,16 +91,16 @@ def _tables(
     records: pa.Table,
     types: Collection[int],
     columns: Sequence[tuple[pa.Schema, Sequence[str]]],
-    histories_of_group: Callable[[Intervals, Intervals, Intervals], GroupHistories],
+    histories_of_group: Callable[..., GroupHistories],
 ) -> list[pa.Table]:
     """A table of each history of the groups with records of these types; `columns`: its schema and names of values."""
     tables = [[schema.empty_table()] for schema, _ in columns]
     for part in in_parts(with_log_times(records, types)):
-        groups, members, parts = intervals = [Intervals(schema, names) for schema, names in columns]
+        intervals = [Intervals(schema, names) for schema, names in columns]
         for _, numbered in groupby(enumerate(each_change(part)), key=lambda entry: entry[1].group_id):
             for of_history in intervals:
                 of_history.open.clear()
-            group = histories_of_group(groups, members, parts)
+            group = histories_of_group(*intervals)
             for record, change in numbered:
                 group.take(record, change)
         marked = with_marks(part)

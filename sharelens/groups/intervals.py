@@ -42,8 +42,18 @@ class StreamsTables(NamedTuple):
     tasks: pa.Table
 
 
+class ConsumerTables(NamedTuple):
+    """GROUP_HISTORY and MEMBER_HISTORY rows of consumer groups."""
+
+    groups: pa.Table
+    members: pa.Table
+
+
 class Histories(NamedTuple):
-    """GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY and TASK_HISTORY rows; share groups come first."""
+    """GROUP_HISTORY, MEMBER_HISTORY, SHARE_INITIALIZATION_HISTORY and TASK_HISTORY rows.
+
+    Share groups come first, then streams groups, then consumer groups.
+    """
 
     groups: pa.Table
     members: pa.Table
@@ -51,11 +61,11 @@ class Histories(NamedTuple):
     tasks: pa.Table
 
     @classmethod
-    def of(cls, share: ShareTables, streams: StreamsTables) -> "Histories":
-        """The history rows of share groups, followed by those of streams groups."""
+    def of(cls, share: ShareTables, streams: StreamsTables, consumer: ConsumerTables) -> "Histories":
+        """The history rows of groups of all kinds."""
         return cls(
-            groups=pa.concat_tables([share.groups, streams.groups]),
-            members=pa.concat_tables([share.members, streams.members]),
+            groups=pa.concat_tables([share.groups, streams.groups, consumer.groups]),
+            members=pa.concat_tables([share.members, streams.members, consumer.members]),
             initialization=share.initialization,
             tasks=streams.tasks,
         )

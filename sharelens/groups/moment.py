@@ -1,4 +1,4 @@
-"""Share and streams groups as of a moment, with the completeness of each part."""
+"""Consumer, share and streams groups as of a moment, with the completeness of each part."""
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.groups.intervals import Row, marks
+from sharelens.groups.model_replay import CONSUMER_MODEL, STREAMS_MODEL, ConsumerReplay, LateStreamsReplay
 from sharelens.groups.replaced_records import first_replacements, is_needed, keys_of
 from sharelens.groups.replay import (
     ASSIGNMENT,
@@ -23,11 +24,12 @@ from sharelens.groups.replay import (
     is_undecoded,
     with_log_times,
 )
-from sharelens.groups.streams_replay import LateStreamsReplay
 from sharelens.groups.whole_logs import whole_groups
-from state_model.streams import records as streams
 
-MEMBER_TYPES = (MEMBER, MEMBER_TARGET, ASSIGNMENT, streams.MEMBER, streams.MEMBER_TARGET, streams.ASSIGNMENT)
+MEMBER_TYPES = (
+    *(MEMBER, MEMBER_TARGET, ASSIGNMENT),
+    *(kind for of in (CONSUMER_MODEL, STREAMS_MODEL) for kind in (of.member, of.member_target, of.assignment)),
+)
 
 
 class Replayed(Protocol):
@@ -75,6 +77,7 @@ class GroupMoment(Generic[G]):
 
 ShareMoment: TypeAlias = GroupMoment[ShareGroup]
 StreamsMoment: TypeAlias = GroupMoment[LateStreamsReplay]
+ConsumerMoment: TypeAlias = GroupMoment[ConsumerReplay]
 
 
 def groups_at(records: pa.Table, as_of_ms: int | None = None) -> dict[str, ShareMoment]:
@@ -87,7 +90,12 @@ def groups_at(records: pa.Table, as_of_ms: int | None = None) -> dict[str, Share
 
 def streams_groups_at(records: pa.Table, as_of_ms: int | None = None) -> dict[str, StreamsMoment]:
     """The streams groups, as `groups_at`."""
-    return _moments(records, streams.STREAMS_TYPES, LateStreamsReplay, as_of_ms)
+    return _moments(records, STREAMS_MODEL.types, LateStreamsReplay, as_of_ms)
+
+
+def consumer_groups_at(records: pa.Table, as_of_ms: int | None = None) -> dict[str, ConsumerMoment]:
+    """The consumer groups, as `groups_at`."""
+    return _moments(records, CONSUMER_MODEL.types, ConsumerReplay, as_of_ms)
 
 
 def _moments(

@@ -1,6 +1,6 @@
 """Share groups replayed from the records of the group coordinator (types 10 to 15), record by record.
 
-Streams groups are replayed by `sharelens.groups.streams_replay`, from the changes that `changes` gives here.
+Consumer and streams groups are replayed by `sharelens.groups.model_replay`, from the changes that `changes` gives here.
 
 The rules are those of Kafka's GroupMetadataManager.replay (consumer-offsets-records, section 5). Tombstones of unknown
 groups and members change nothing, because compaction may have removed what they end.
@@ -49,7 +49,12 @@ def in_log_order(records: pa.Table) -> pa.Table:
 
 
 class GroupChange(NamedTuple):
-    """A record of a group. `value_json`: None for a tombstone, and for a value that could not be decoded."""
+    """A record of a group.
+
+    Attributes:
+        member_id: the member id of the key, or its regular expression (type 16).
+        value_json: None for a tombstone, and for a value that could not be decoded.
+    """
 
     group_id: str
     member_id: str | None
@@ -86,10 +91,13 @@ def changes(records: pa.Table, types: Collection[int] = SHARE_TYPES) -> Iterator
 def with_log_times(records: pa.Table, types: Collection[int]) -> pa.Table:
     """The columns READ of the records of these types, IS_LOG_WHOLE where it is there, and their `log_time_ms`.
 
+    `member_id` is the regular expression where the key has one: what tells keys of a type apart stands in one column.
     Log time is the running maximum of the timestamps of a group's records in a partition, so that it never goes back.
     """
     names = [*READ, IS_LOG_WHOLE.name] if IS_LOG_WHOLE.name in records.column_names else list(READ)
-    rows = records.filter(is_of_types(records, types)).select(names)
+    chosen = records.filter(is_of_types(records, types))
+    key_names = pc.coalesce(chosen.column("member_id"), chosen.column("regular_expression"))
+    rows = chosen.select(names).set_column(names.index("member_id"), "member_id", key_names)
     groups = rows.column("group_id").combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
     places = groups << 32 | rows.column("partition").to_numpy()
     order = np.argsort(places, kind="stable")
@@ -231,7 +239,7 @@ class ShareGroup:
         if value is None:
             self.targets.pop(member_id, None)
         else:
-            self.targets[member_id] = _partitions(value.get("topicPartitions", ()))
+            self.targets[member_id] = partitions_of(value.get("topicPartitions", ()))
 
     def _assign(self, member_id: str, value: Mapping[str, Any] | None) -> None:
         if value is None and member_id not in self.members:
@@ -240,7 +248,7 @@ class ShareGroup:
             self.members.get(member_id, Member()),
             member_epoch=-1 if value is None else value.get("memberEpoch"),
             previous_member_epoch=-1 if value is None else value.get("previousMemberEpoch"),
-            assigned=() if value is None else _partitions(value.get("assignedPartitions", ())),
+            assigned=() if value is None else partitions_of(value.get("assignedPartitions", ())),
         )
 
 
@@ -254,7 +262,7 @@ def metadata_values(value: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _partitions(topics: Any) -> Partitions:
+def partitions_of(topics: Any) -> Partitions:
     """The partitions by topic, each once; topics without partitions are left out."""
     by_topic: dict[str, set[int]] = {}
     for topic in topics:

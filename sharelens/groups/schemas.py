@@ -1,6 +1,6 @@
-"""The Arrow schemas of share and streams groups and of their histories, with a comment for each column.
+"""The Arrow schemas of consumer, share and streams groups and of their histories, with a comment for each column.
 
-The columns that only one type of group has are null in the rows of the other; lists that are never null are empty.
+The columns that only one type of group has are null in the rows of the others; lists that are never null are empty.
 """
 
 from collections.abc import Sequence
@@ -14,10 +14,11 @@ STABLE, EMPTY, DEAD = "STABLE", "EMPTY", "DEAD"
 INITIALIZING, INITIALIZED, DELETING = "INITIALIZING", "INITIALIZED", "DELETING"
 NOT_READY, ASSIGNING, RECONCILING = "NOT_READY", "ASSIGNING", "RECONCILING"
 UNSETTLED = (ASSIGNING, RECONCILING)
-"""States of a streams group that rebalances."""
-"""States of streams groups beside STABLE, EMPTY and DEAD."""
-SHARE, STREAMS = "share", "streams"
+"""States of a consumer or streams group that rebalances; NOT_READY is one of streams groups alone."""
+CONSUMER, SHARE, STREAMS = "consumer", "share", "streams"
 """Types of groups."""
+CLASSIC = "classic"
+"""The protocol of some members of consumer groups."""
 ACTIVE, STANDBY, WARMUP = "ACTIVE", "STANDBY", "WARMUP"
 OWNED, PENDING_REVOCATION = "OWNED", "PENDING_REVOCATION"
 CHANGED, REMOVED = "changed", "removed"
@@ -84,11 +85,12 @@ def _validity(subject: str) -> Sequence[pa.Field]:
 
 
 GROUP_VALUES = [
-    column("group_type", pa.string(), "share or streams", nullable=False),
+    column("group_type", pa.string(), "consumer, share or streams", nullable=False),
     column(
         "state",
         pa.string(),
-        "EMPTY, STABLE or DEAD (deleted); of streams groups also NOT_READY, ASSIGNING and RECONCILING",
+        "EMPTY, STABLE or DEAD (deleted; a consumer group may have become a classic one); of consumer and streams "
+        "groups also ASSIGNING and RECONCILING, of streams groups NOT_READY",
         nullable=False,
     ),
     column("group_epoch", pa.int32(), "group epoch; null = no record, or DEAD"),
@@ -100,7 +102,7 @@ GROUP_VALUES = [
     column(
         "validated_topology_epoch",
         pa.int32(),
-        "topology epoch that the topics fit, -1 = they do not fit it; null = share group, or DEAD",
+        "topology epoch that the topics fit, -1 = they do not fit it; null = no streams group, or DEAD",
     ),
     column("num_standby_replicas", pa.int32(), "standby replicas of the target assignment; null = not in a record"),
 ]
@@ -109,6 +111,14 @@ GROUP_HISTORY: Final = pa.schema(
 )
 """One row for each change of a group's state, epochs or number of members."""
 
+CONSUMER_MEMBER_VALUES: Final = (
+    column("member_type", pa.string(), "protocol of a member of a consumer group: consumer or classic; null = unknown"),
+    column("instance_id", pa.string(), "static member of a consumer group; null = none, or no record"),
+    column("subscribed_topic_regex", pa.string(), "regular expression of a member of a consumer group; null = none"),
+    column("server_assignor", pa.string(), "assignor that a member of a consumer group prefers; null = none"),
+    column("pending_partitions", TOPIC_PARTITIONS, "partitions that a member of a consumer group must give up"),
+)
+"""Columns of members of consumer groups alone."""
 MEMBER_VALUES = [
     column("client_id", pa.string(), "client id; null = no record of the member's metadata"),
     column("client_host", pa.string(), "host as the broker saw it"),
@@ -120,21 +130,23 @@ MEMBER_VALUES = [
     ),
     column("member_epoch", pa.int32(), "member epoch; null = no record of the current assignment"),
     column("previous_member_epoch", pa.int32(), "member epoch before; null = no record of the current assignment"),
-    column("assigned_partitions", TOPIC_PARTITIONS, "current assignment of a member of a share group", nullable=False),
-    column("target_partitions", TOPIC_PARTITIONS, "target assignment of a member of a share group", nullable=False),
+    column("assigned_partitions", TOPIC_PARTITIONS, "current assignment; empty in a streams group", nullable=False),
+    column("target_partitions", TOPIC_PARTITIONS, "target assignment; empty in a streams group", nullable=False),
     column(
         "member_state",
         pa.string(),
-        "STABLE, UNREVOKED_TASKS or UNRELEASED_TASKS in a streams group; null = no record of the current assignment",
+        "STABLE, UNREVOKED_TASKS or UNRELEASED_TASKS in a streams group, UNREVOKED_PARTITIONS or "
+        "UNRELEASED_PARTITIONS in a consumer group; null = no record of the current assignment",
     ),
     column("process_id", pa.string(), "process of a member of a streams group; null = no record"),
     column("topology_epoch", pa.int32(), "topology epoch of a member of a streams group; null = no record"),
-    column("rebalance_timeout_ms", pa.int32(), "time that a member of a streams group has to revoke tasks"),
+    column("rebalance_timeout_ms", pa.int32(), "time that a member of a consumer or streams group has to revoke"),
     column("user_endpoint", pa.string(), "host:port of `application.server`; null = none"),
     column("client_tags", TAGS, "client tags of a member of a streams group"),
     column("assigned_tasks", TASKS, "current assignment of a member of a streams group"),
     column("pending_tasks", TASKS, "tasks that the member must give up"),
     column("target_tasks", TASKS, "target assignment of a member of a streams group"),
+    *CONSUMER_MEMBER_VALUES,
 ]
 MEMBER_HISTORY: Final = pa.schema(
     [
@@ -230,6 +242,19 @@ STREAMS_REBALANCE: Final = pa.schema(
 )
 """One row for each group epoch of a streams group, and one for the deletion of a group."""
 
+
+def _of_consumer_group(field: pa.Field) -> pa.Field:
+    """A column of STREAMS_REBALANCE with partitions in place of tasks."""
+    comment = field.metadata[b"comment"].decode("utf-8")
+    for task_word, partition_word in (("streams", "consumer"), ("active tasks", "partitions"), ("tasks", "partitions")):
+        comment = comment.replace(task_word, partition_word)
+    kind = MOVES if field.name == "moved" else field.type
+    return column(field.name.replace("tasks", "partitions"), kind, comment, nullable=field.nullable)
+
+
+CONSUMER_REBALANCE: Final = pa.schema([_of_consumer_group(field) for field in STREAMS_REBALANCE])
+"""One row for each group epoch of a consumer group, and one for the deletion of a group."""
+
 SUBSCRIBED_MEMBERS: Final = pa.list_(
     pa.struct(
         [
@@ -245,11 +270,12 @@ SUBSCRIBED_MEMBERS: Final = pa.list_(
 GROUPS: Final = pa.schema(
     [
         column("group_id", pa.string(), "group", nullable=False),
-        column("group_type", pa.string(), "share or streams", nullable=False),
+        column("group_type", pa.string(), "consumer, share or streams", nullable=False),
         column(
             "state",
             pa.string(),
-            "STABLE, EMPTY or DEAD; of streams groups also NOT_READY, ASSIGNING and RECONCILING",
+            "STABLE, EMPTY or DEAD; of consumer and streams groups also ASSIGNING and RECONCILING, of streams groups "
+            "NOT_READY",
             nullable=False,
         ),
         column("group_epoch", pa.int32(), "group epoch; null = no record, or DEAD"),
@@ -259,7 +285,7 @@ GROUPS: Final = pa.schema(
         column(
             "initialized_partitions",
             pa.int32(),
-            "share partitions that the group has initialized; null = unknown, or a streams group",
+            "share partitions that the group has initialized; null = unknown, or no share group",
         ),
         column("initializing_partitions", pa.int32(), "share partitions in initialization; null as before"),
         column("deleting_topics", pa.int32(), "topics whose share state the group deletes now; null as before"),

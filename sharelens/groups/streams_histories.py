@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from sharelens.groups import schemas
 from sharelens.groups.intervals import Cells, Intervals, Row
-from sharelens.groups.replay import GroupChange
-from sharelens.groups.streams_replay import SettledMembers, StreamsReplay, state_of
+from sharelens.groups.model_histories import ModelHistories
+from sharelens.groups.model_replay import StreamsReplay, state_of
 from sharelens.groups.streams_values import (
     MEMBER_COLUMNS,
     NO_ASSIGNMENT,
@@ -21,7 +21,6 @@ from sharelens.groups.streams_values import (
     read_value,
     task_cell,
 )
-from state_model.streams.records import ASSIGNMENT, MEMBER, MEMBER_TARGET
 from state_model.streams.values import StreamsGroup, StreamsMember, TasksByType
 
 STANDBY_REPLICAS = "num.standby.replicas"
@@ -36,63 +35,41 @@ TASK_COLUMNS = (
 
 
 @dataclass(slots=True)
-class StreamsGroupHistories:
+class StreamsGroupHistories(ModelHistories):
     """The rows of a streams group after the records so far.
 
     `task_rows`: the open row of each task by member, status, type and subtopology, and by partition.
     """
 
-    groups: Intervals
-    members: Intervals
     tasks: Intervals
-    replay: StreamsReplay = field(default_factory=lambda: StreamsReplay(read=read_value))
-    settled: SettledMembers = field(default_factory=SettledMembers)
     task_rows: dict[tuple[str, str, int, str], dict[int, int]] = field(default_factory=dict)
-    _group: Cells = ()
-    """What the newest row of the group follows from."""
 
-    def take(self, record: int, change: GroupChange) -> None:
-        """Applies the next record of the group."""
-        before = self.replay.group
-        self.replay.apply(change)
-        if not self.replay.is_known:
-            return
-        group, kind = self.replay.group, change.record_type
-        if group is None:
-            self._remove_all(record)
-        elif kind in (MEMBER, MEMBER_TARGET, ASSIGNMENT):
-            name = str(change.member_id)
-            member = group.members.get(name)
-            target = group.targets.get(name, ())
-            self.members.update(record, name, None if member is None else member_cells(name, member, target))
-            if kind != MEMBER_TARGET:
-                self._update_tasks(record, name, before and before.members.get(name), member)
-        if before is None or kind != MEMBER_TARGET:
-            self._update_group(record, group)
+    @staticmethod
+    def new_replay() -> StreamsReplay:
+        """A replay that reads values as `streams_values` has them."""
+        return StreamsReplay(read=read_value)
 
-    def _update_group(self, record: int, group: StreamsGroup | None) -> None:
-        """Begins a row of the group if one of its values changed."""
-        state: str = schemas.DEAD
-        values: Cells = (group,)
-        if group is not None:
-            state = self.settled.state_of(group).name
-            values = (group.metadata, group.target, group.topology, len(group.members), state)
-        if values != self._group:
-            self._group = values
-            self.groups.update(record, None, tuple(streams_group_values(group, state).values()))
+    @staticmethod
+    def group_values(group: StreamsGroup | None, state: str) -> Row:
+        """The columns GROUP_COLUMNS."""
+        return streams_group_values(group, state)
 
-    def _remove_all(self, record: int) -> None:
+    @staticmethod
+    def member_cells(member_id: str, member: StreamsMember, target: object) -> Cells:
+        """The columns MEMBER_COLUMNS."""
+        return member_cells(member_id, member, target)
+
+    def remove_all(self, record: int) -> None:
         """Ends all rows of members and tasks."""
-        self.members.replace_all(record, {})
+        ModelHistories.remove_all(self, record)
         for rows in self.task_rows.values():
             for row in rows.values():
                 self.tasks.end(row, record, is_removed=True)
         self.task_rows.clear()
-        self.settled.counts.clear()
 
-    def _update_tasks(self, record: int, name: str, before: StreamsMember | None, member: StreamsMember | None) -> None:
+    def update_member(self, record: int, name: str, before: StreamsMember | None, member: StreamsMember | None) -> None:
         """Begins and ends the rows of the tasks of a member whose metadata or current assignment changed."""
-        self.settled.update(before, member)
+        ModelHistories.update_member(self, record, name, before, member)
         client = _client(member)
         is_same_client = client == _client(before)
         for status, epochs, epochs_before in zip(STATUSES, epochs_of(member), epochs_of(before), strict=True):

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from sharelens.groups import schemas
 from sharelens.groups.intervals import Cells
+from sharelens.groups.model_replay import STREAMS_MODEL
 from sharelens.groups.replay import GroupChange
-from sharelens.groups.streams_replay import value_of_change
 from state_model.streams.records import ASSIGNMENT, MEMBER, MEMBER_TARGET, RecordValue
 from state_model.streams.values import (
     MemberAssignment,
@@ -72,9 +72,9 @@ def read_value(change: GroupChange) -> RecordValue:
         case kind if kind == MEMBER_TARGET:
             return cast(RecordValue, _cell(_epochs(cast(Mapping[str, Any], change.value), ASSIGNED_LISTS, 0)))
         case kind if kind == MEMBER:
-            metadata = cast(MemberMetadata, value_of_change(change))
+            metadata = cast(MemberMetadata, STREAMS_MODEL.value_of(change))
             return cast(RecordValue, HistoryMetadata(metadata, metadata_cells(metadata)))
-    return value_of_change(change)
+    return cast(RecordValue, STREAMS_MODEL.value_of(change))
 
 
 def _assignment(value: Mapping[str, Any]) -> HistoryAssignment:

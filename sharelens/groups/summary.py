@@ -1,6 +1,7 @@
-"""Share and streams groups by the group coordinator's own log: state, epochs, members, last change.
+"""Consumer, share and streams groups by the group coordinator's own log: state, epochs, members, last change.
 
-The state is Kafka's: DEAD after the group's tombstone, EMPTY without members, else STABLE; streams groups have more.
+The state is Kafka's: DEAD after the group's tombstone, EMPTY without members, else STABLE; consumer and streams groups
+have more.
 """
 
 from collections.abc import Mapping
@@ -8,9 +9,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from sharelens.groups.moment import ShareMoment, StreamsMoment, groups_at, streams_groups_at
+from sharelens.groups.consumer_values import consumer_group_values, consumer_member_values
+from sharelens.groups.moment import (
+    ConsumerMoment,
+    ShareMoment,
+    StreamsMoment,
+    consumer_groups_at,
+    groups_at,
+    streams_groups_at,
+)
 from sharelens.groups.replay import GroupChange, Member
-from sharelens.groups.schemas import DELETING, GROUPS, INITIALIZED, INITIALIZING, SHARE, STREAMS
+from sharelens.groups.schemas import DELETING, GROUPS, INITIALIZED, INITIALIZING, SHARE, STREAMS, SUBSCRIBED_MEMBERS
 from state_model.streams.values import StreamsMember
 
 
@@ -19,15 +28,25 @@ def groups(records: pa.Table, as_of_ms: int | None = None) -> pa.Table:
 
     `as_of_ms`: uses records with a log time up to this one; of groups with later records, some may be compacted away.
     """
-    return group_rows(groups_at(records, as_of_ms), streams_groups_at(records, as_of_ms))
+    return group_rows(
+        groups_at(records, as_of_ms), streams_groups_at(records, as_of_ms), consumer_groups_at(records, as_of_ms)
+    )
 
 
-def group_rows(share_moments: Mapping[str, ShareMoment], streams_moments: Mapping[str, StreamsMoment]) -> pa.Table:
+def group_rows(
+    share_moments: Mapping[str, ShareMoment],
+    streams_moments: Mapping[str, StreamsMoment] | None = None,
+    consumer_moments: Mapping[str, ConsumerMoment] | None = None,
+) -> pa.Table:
     """GROUPS rows by group id from the groups as of one moment."""
-    share = {name: _row(moment) for name, moment in share_moments.items()}
-    streams = {name: _streams_row(moment) for name, moment in streams_moments.items()}
-    rows = [_newest(*(of[name] for of in (share, streams) if name in of)) for name in sorted({*share, *streams})]
-    return pa.Table.from_pylist(rows, schema=GROUPS)
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for name, share_moment in share_moments.items():
+        rows.setdefault(name, []).append(_row(share_moment))
+    for name, streams_moment in (streams_moments or {}).items():
+        rows.setdefault(name, []).append(_streams_row(streams_moment))
+    for name, consumer_moment in (consumer_moments or {}).items():
+        rows.setdefault(name, []).append(_consumer_row(consumer_moment))
+    return pa.Table.from_pylist([_newest(*rows[name]) for name in sorted(rows)], schema=GROUPS)
 
 
 def _newest(first: dict[str, Any], *other_rows: dict[str, Any]) -> dict[str, Any]:
@@ -62,6 +81,21 @@ def _streams_row(moment: StreamsMoment) -> dict[str, Any]:
         "assignment_epoch": None if group is None else group.target_assignment_epoch,
         "member_count": len(members),
         "members": [_streams_member(name, member) for name, member in sorted(members.items())],
+        **_place(moment.newest),
+        **moment.group_marks,
+    }
+
+
+def _consumer_row(moment: ConsumerMoment) -> dict[str, Any]:
+    group = moment.group.group
+    members = {} if group is None else group.members
+    values = consumer_group_values(group)
+    return {
+        **{name: values[name] for name in ("group_type", "state", "group_epoch", "assignment_epoch", "member_count")},
+        "members": [
+            {name: values[name] for name in SUBSCRIBED_MEMBERS.value_type.names}
+            for values in (consumer_member_values(name, member, ()) for name, member in sorted(members.items()))
+        ],
         **_place(moment.newest),
         **moment.group_marks,
     }

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from sharelens.groups.schemas import CONSUMER_MEMBER_VALUES
 from sharelens.lake import crash_points
 from sharelens.lake.errors import LakeError
 from sharelens.lake.lake import SCHEMA_VERSION_PROPERTY, Lake
@@ -36,6 +37,7 @@ LEASE_APPLICATION = "lease"
 LATER_COLUMNS = {
     "gold.publication": frozenset({"contents"}),
     "silver.group_record": frozenset({"regular_expression"}),
+    "gold.member_history": frozenset(column.name for column in CONSUMER_MEMBER_VALUES),
 }
 """Nullable columns that the log of an older table may lack; `upgrade` shows them to other readers."""
 

@@ -268,7 +268,7 @@ MEASURES: Mapping[str, Definition] = {
         population="target assignments of a streams group that differ from the one before",
         inputs=(GROUP_RECORDS,),
         schema=group_schemas.STREAMS_REBALANCE,
-        function="groups.streams_rebalances:streams_rebalances",
+        function="groups.model_rebalances:streams_rebalances",
     ),
     **{
         f"what_if_{name}": Definition(

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.groups.histories import histories
+from sharelens.groups.model_rebalances import streams_rebalances
 from sharelens.groups.replay import is_of_types
-from sharelens.groups.streams_rebalances import streams_rebalances
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_group_records
 from sharelens.tables.where import Span

@@ -128,13 +128,16 @@ class ConsumerGroup(NamedTuple):
     @property
     def state(self) -> GroupState:
         """Kafka's state of the group (ConsumerGroup.maybeUpdateGroupState). O(members)."""
+        epoch = self.target_assignment_epoch
+        return self.state_with(sum(is_settled(member, epoch) for member in self.members.values()))
+
+    def state_with(self, settled_count: int) -> GroupState:
+        """The state of a group of which so many members are settled in the epoch of its target assignment."""
         if not self.members:
             return GroupState.EMPTY
-        epoch = self.target_assignment_epoch
-        if self.group_epoch > epoch:
+        if self.group_epoch > self.target_assignment_epoch:
             return GroupState.ASSIGNING
-        are_settled = all(is_settled(member, epoch) for member in self.members.values())
-        return GroupState.STABLE if are_settled else GroupState.RECONCILING
+        return GroupState.STABLE if settled_count == len(self.members) else GroupState.RECONCILING
 
     @property
     def is_homogeneous(self) -> bool:
@@ -182,5 +185,10 @@ def member_assignment(member: ConsumerMember) -> MemberAssignment:
 
 def is_settled(member: ConsumerMember, target_assignment_epoch: int) -> bool:
     """Whether a member has its target assignment: state STABLE in the epoch of the target."""
+    return settled_epoch(member) == target_assignment_epoch
+
+
+def settled_epoch(member: ConsumerMember) -> int | None:
+    """The epoch of a member in state STABLE; None: it has another state."""
     assignment = member_assignment(member)
-    return assignment.state == MemberState.STABLE and assignment.member_epoch == target_assignment_epoch
+    return assignment.member_epoch if assignment.state == MemberState.STABLE else None

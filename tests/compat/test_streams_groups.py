@@ -14,7 +14,7 @@ from sharelens.broker.simulator.settings import profile
 from sharelens.broker.simulator.simulation import simulate
 from sharelens.cli import main
 from sharelens.groups.histories import histories
-from sharelens.groups.streams_rebalances import streams_rebalances
+from sharelens.groups.model_rebalances import streams_rebalances
 from sharelens.questions.groups.describe import View, describe
 from sharelens.source.request import Source
 from sharelens.tables.opening import open_evidence

@@ -1,4 +1,4 @@
-"""Random records of share and streams groups."""
+"""Random records of consumer, share and streams groups."""
 
 import json
 from random import Random
@@ -10,8 +10,10 @@ from sharelens.evidence.schemas import GROUP_RECORD
 
 STREAMS_KINDS = [17, 19, 20, 20, 21, 21, 22, 22, 22, 22, 22, 23]
 SHARE_KINDS = [10, 11, 12, 12, 13, 13, 14, 14, 14, 14, 15, 15]
-OF_MEMBERS = (10, 13, 14, 19, 21, 22)
-OF_GROUPS = (11, 17)
+CONSUMER_KINDS = [3, 4, 5, 6, 6, 7, 7, 8, 8, 8, 8, 16]
+OF_MEMBERS = (5, 7, 8, 10, 13, 14, 19, 21, 22)
+OF_GROUPS = (3, 11, 17)
+OF_EXPRESSIONS = (16,)
 TASK_LISTS = [
     f"{kind}Tasks{status}" for status in ("", "PendingRevocation") for kind in ("active", "standby", "warmup")
 ]
@@ -112,13 +114,61 @@ def streams_value(random: Random, kind: int) -> dict[str, Any]:
     return {"epoch": random.choice([0, 0, 1]), "subtopologies": []}
 
 
+def owned_topics(random: Random) -> list[dict[str, Any]]:
+    """Partitions with epochs for all of them, for others, or with none."""
+    entries = topics(random)
+    for entry in entries:
+        count = random.choice([len(entry["partitions"])] * 5 + [1])
+        if random.random() < 0.8:
+            entry["assignmentEpochs"] = random.choice([[random.randrange(3) for _ in range(count)], None])
+    return entries
+
+
+def consumer_value(random: Random, kind: int) -> dict[str, Any]:
+    """A value of a record type of consumer groups; its numbers are few, so that they often agree."""
+    epoch = random.choice([-1, 0, 1, 1, 2, 2])
+    match kind:
+        case 3:
+            return {"epoch": epoch, **random_subset(random, {"metadataHash": random.choice([7, -(1 << 63)])})}
+        case 4:
+            return {"topics": []}
+        case 5:
+            classic = {"sessionTimeoutMs": 45_000, "supportedProtocols": [{"name": "range", "metadata": "AA=="}]}
+            return {
+                "instanceId": random.choice([None, None, "i", "j"]),
+                "rackId": random.choice([None, "r"]),
+                "clientId": random.choice(["a", "b"]),
+                "clientHost": "/h",
+                "subscribedTopicNames": random.choice([[], ["t"], ["u", "t"], ["t", "u"]]),
+                "subscribedTopicRegex": random.choice([None, "", "x.*"]),
+                "rebalanceTimeoutMs": 300_000,
+                "serverAssignor": random.choice([None, "range"]),
+                "classicMemberMetadata": random.choice([None, None, classic]),
+            }
+        case 6:
+            return {"assignmentEpoch": epoch, **random_subset(random, {"assignmentTimestamp": random.randrange(3)})}
+        case 7:
+            return {"topicPartitions": topics(random)}
+        case 8:
+            return {
+                "memberEpoch": epoch,
+                "previousMemberEpoch": random.choice([0, 1]),
+                "state": random.choice([0, 0, 0, 0, 0, 1, 2, 127, -5]),
+                "assignedPartitions": owned_topics(random),
+                "partitionsPendingRevocation": owned_topics(random),
+            }
+    return {"topics": random.choice([[], ["x1"]]), "version": 1, "timestamp": 1}
+
+
 def random_log(random: Random, count: int) -> pa.Table:
     """Records of groups; most have a value that is decoded, and repeat the values of others.
 
-    The groups are share groups (g, h), streams groups (s, t), or both by turns.
+    The groups are share groups (g, h), streams groups (s, t), consumer groups (c, d), or all by turns.
     """
-    kinds = random.choice([STREAMS_KINDS, STREAMS_KINDS, SHARE_KINDS, SHARE_KINDS, SHARE_KINDS + STREAMS_KINDS])
-    value = {kind: share_value if kind in SHARE_KINDS else streams_value for kind in kinds}
+    of_kinds = [STREAMS_KINDS, SHARE_KINDS, CONSUMER_KINDS]
+    kinds = random.choice([*of_kinds, *of_kinds, [kind for group_kinds in of_kinds for kind in group_kinds]])
+    value = dict.fromkeys(STREAMS_KINDS, streams_value) | dict.fromkeys(CONSUMER_KINDS, consumer_value)
+    value |= dict.fromkeys(SHARE_KINDS, share_value)
     repeated = {kind: [value[kind](random, kind) for _ in range(6)] for kind in kinds}
     rows = []
     for offset in range(count):
@@ -135,8 +185,9 @@ def random_log(random: Random, count: int) -> pa.Table:
                 "timestamp_ms": random.randrange(9) + offset,
                 "record_type": kind,
                 "record_name": "r",
-                "group_id": random.choice("gh" if kind in SHARE_KINDS else "st"),
+                "group_id": random.choice("gh" if kind in SHARE_KINDS else "st" if kind in STREAMS_KINDS else "cd"),
                 "member_id": random.choice("mn") if kind in OF_MEMBERS else None,
+                "regular_expression": random.choice("mx") if kind in OF_EXPRESSIONS else None,
                 "value_version": None,
                 "is_tombstone": form == "tombstone",
                 "value_json": json.dumps(data, ensure_ascii=False) if form == "value" else None,

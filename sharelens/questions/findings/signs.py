@@ -153,7 +153,7 @@ def _coordinator(scoped: Scope, key_filter: KeyFilter, cut: CutChoice, now_ms: i
         if name not in existing and (key_filter.keeps_all or name in selected)
     }
     return _Coordinator(
-        groups=summary.group_rows(moments, {}),
+        groups=summary.group_rows(moments),
         coordination=share_coordination(of_share_groups, moments, now_ms, cut.as_of_ms),
         streams=streams,
     )

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from sharelens.groups.model_replay import LateStreamsReplay
 from sharelens.groups.moment import GroupMoment, groups_at, streams_groups_at
 from sharelens.groups.replay import SHARE_TYPES, ShareGroup, changes
-from sharelens.groups.streams_replay import LateStreamsReplay
 from sharelens.measures.topics.file_ends import EndOffsets
 from sharelens.output import Answer, name_cell
 from sharelens.parameters.times import time_text

@@ -11,7 +11,14 @@ from sharelens.evidence.as_of import LogPrefix
 from sharelens.groups.histories import group_values, initialization_values, member_values
 from sharelens.groups.moment import ShareMoment
 from sharelens.groups.replay import Partitions
-from sharelens.groups.schemas import GROUP_VALUES, INITIALIZED, MARKS, MEMBER_VALUES, TOPIC_PARTITIONS
+from sharelens.groups.schemas import (
+    CONSUMER_MEMBER_VALUES,
+    GROUP_VALUES,
+    INITIALIZED,
+    MARKS,
+    MEMBER_VALUES,
+    TOPIC_PARTITIONS,
+)
 from sharelens.measures.schemas import LAG
 from sharelens.measures.topics.file_ends import EndOffsets
 from sharelens.output import Answer, Column, Row, name_cell, number_text, table_name
@@ -36,11 +43,13 @@ from state_model.columnar.schemas import column
 
 NAMED_PARTITIONS = pa.list_(pa.struct([pa.field("topic", pa.string()), *TOPIC_PARTITIONS.value_type]))
 STATE_ROW = pa.schema([*CLUSTER_AND_GROUP, *GROUP_VALUES, *LAST_CHANGE, *MARKS])
+NOT_SHOWN = ("assigned_partitions", "target_partitions", *(field.name for field in CONSUMER_MEMBER_VALUES))
+"""Columns of members with ids of topics, shown by name, and those of consumer groups."""
 MEMBER_ROW = pa.schema(
     [
         *CLUSTER_AND_GROUP,
         column("member_id", pa.string(), "member"),
-        *(field for field in MEMBER_VALUES if field.name not in ("assigned_partitions", "target_partitions")),
+        *(field for field in MEMBER_VALUES if field.name not in NOT_SHOWN),
         column("partition_count", pa.int32(), "number of assigned partitions"),
         column("assigned_partitions", NAMED_PARTITIONS, "current assignment, by topic"),
         column("target_partitions", NAMED_PARTITIONS, "target assignment, by topic"),

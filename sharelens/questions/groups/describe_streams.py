@@ -9,7 +9,15 @@ from typing import Any
 import pyarrow as pa
 
 from sharelens.groups.moment import StreamsMoment
-from sharelens.groups.schemas import ACTIVE, GROUP_VALUES, MARKS, MEMBER_VALUES, OWNED, PENDING_REVOCATION
+from sharelens.groups.schemas import (
+    ACTIVE,
+    CONSUMER_MEMBER_VALUES,
+    GROUP_VALUES,
+    MARKS,
+    MEMBER_VALUES,
+    OWNED,
+    PENDING_REVOCATION,
+)
 from sharelens.groups.streams_histories import streams_group_values, streams_member_values
 from sharelens.groups.streams_values import of_types
 from sharelens.output import Answer, Column, Row, name_cell, number_text
@@ -31,6 +39,7 @@ from state_model.streams.values import NO_TASKS_BY_TYPE, GroupState, StreamsGrou
 AWAITED = "AWAITED"
 """The status of a task in a member's target assignment that is not yet in its current assignment."""
 SHARE_COLUMNS = ("assigned_partitions", "target_partitions", "subscribed_topics")
+CONSUMER_COLUMNS = tuple(column.name for column in CONSUMER_MEMBER_VALUES)
 STATE_ROW = pa.schema(
     [
         *CLUSTER_AND_GROUP,
@@ -45,7 +54,7 @@ MEMBER_ROW = pa.schema(
         *CLUSTER_AND_GROUP,
         column("target_assignment_epoch", pa.int32(), "epoch of the target assignment"),
         column("member_id", pa.string(), "member"),
-        *(column for column in MEMBER_VALUES if column.name not in SHARE_COLUMNS),
+        *(column for column in MEMBER_VALUES if column.name not in (*SHARE_COLUMNS, *CONSUMER_COLUMNS)),
         *MARKS,
     ]
 )

@@ -6,8 +6,8 @@ A member that leaves and one that is fenced write the same records, so both are 
 import pyarrow as pa
 
 from sharelens.evidence.conditions import filter_rows
+from sharelens.groups.model_rebalances import streams_rebalances
 from sharelens.groups.rebalances import rebalances as share_rebalances
-from sharelens.groups.streams_rebalances import streams_rebalances
 from sharelens.output import Answer
 from sharelens.output.layouts import Layout
 from sharelens.questions.answers.completeness import closing_line, incomplete_rows

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from sharelens.groups.committed_offsets import TRANSACTIONAL, commit_changes
 from sharelens.groups.histories import histories
+from sharelens.groups.model_rebalances import streams_rebalances
 from sharelens.groups.replay import GroupChange, changes, is_of_types
 from sharelens.groups.schemas import DEAD, EMPTY, NOT_READY
-from sharelens.groups.streams_rebalances import streams_rebalances
 from sharelens.output.group_words import member_name, not_ready_reason
 from sharelens.output.wording import counted, name, number
 from sharelens.parameters.times import lasted

@@ -9,13 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sharelens.groups.consumer_values import consumer_group_values, consumer_member_values, partition_cell
 from sharelens.groups.histories import group_values, histories, initialization_values, member_values
 from sharelens.groups.intervals import marks
+from sharelens.groups.model_rebalances import consumer_rebalances, streams_rebalances
+from sharelens.groups.model_replay import ConsumerReplay, StreamsReplay
 from sharelens.groups.replay import SHARE_TYPES, CompactionBound, GroupChange, ShareGroup, changes, decoded
 from sharelens.groups.schemas import GROUP_HISTORY, MEMBER_HISTORY
 from sharelens.groups.streams_histories import streams_group_values, streams_member_values
-from sharelens.groups.streams_rebalances import streams_rebalances
-from sharelens.groups.streams_replay import StreamsReplay
+from state_model.consumer.records import CONSUMER_TYPES
+from state_model.group_schemas import TABLE_TYPES
 from state_model.streams.records import METADATA, STREAMS_TYPES
 from state_model.streams.values import NO_TASKS_BY_TYPE
 from tests.logs.group_logs import group_log
@@ -34,21 +37,22 @@ NOT_VALUES = {*GROUP_HISTORY.names} & {*MEMBER_HISTORY.names}
 seeds = st.integers(0, 1 << 32)
 
 
-def after_each_record(records: pa.Table) -> Iterator[tuple[GroupChange, ShareGroup | StreamsReplay]]:
+def after_each_record(records: pa.Table) -> Iterator[tuple[GroupChange, ShareGroup | StreamsReplay | ConsumerReplay]]:
     """The records of groups that are known, and their group after each."""
-    groups: dict[str, ShareGroup | StreamsReplay] = {}
+    groups: dict[str, ShareGroup | StreamsReplay | ConsumerReplay] = {}
     share_names = set()
-    for change in changes(records, (*SHARE_TYPES, *STREAMS_TYPES)):
+    for change in changes(records, TABLE_TYPES):
         is_share = change.record_type in SHARE_TYPES
-        group = groups.setdefault(change.group_id, ShareGroup() if is_share else StreamsReplay())
+        new_group = ShareGroup if is_share else StreamsReplay if change.record_type in STREAMS_TYPES else ConsumerReplay
+        group = groups.setdefault(change.group_id, new_group())
         group.apply(change)
         if is_share and (not change.is_tombstone or change.record_type in OF_GROUPS):
             share_names.add(change.group_id)
-        if change.group_id in share_names or (isinstance(group, StreamsReplay) and group.is_known):
+        if change.group_id in share_names or (isinstance(group, StreamsReplay | ConsumerReplay) and group.is_known):
             yield change, group
 
 
-def values_of(group: ShareGroup | StreamsReplay) -> dict[str, list[Row]]:
+def values_of(group: ShareGroup | StreamsReplay | ConsumerReplay) -> dict[str, list[Row]]:
     """The values that are valid in a group, by history."""
     if isinstance(group, ShareGroup):
         of_members = {name: (member, group.targets.get(name, ())) for name, member in group.members.items()}
@@ -56,6 +60,18 @@ def values_of(group: ShareGroup | StreamsReplay) -> dict[str, list[Row]]:
             "groups": [group_values(group)],
             "members": [member_values(name, *values) for name, values in of_members.items()],
             "initialization": list(initialization_values(group).values()),
+            "tasks": [],
+        }
+    if isinstance(group, ConsumerReplay):
+        members = {} if group.group is None else group.group.members
+        targets_of = {} if group.group is None else group.group.targets
+        return {
+            "groups": [consumer_group_values(group.group)],
+            "members": [
+                consumer_member_values(name, member, partition_cell(targets_of.get(name, frozenset())))
+                for name, member in members.items()
+            ],
+            "initialization": [],
             "tasks": [],
         }
     streams_group = group.group
@@ -118,8 +134,8 @@ def is_valid_after(row: Row, change: GroupChange) -> bool:
 @given(seeds, st.integers(1, 60))
 def test_rows_say_when_they_begin_and_end_and_why(seed: int, count: int) -> None:
     records = random_log(Random(seed), count)
-    of_offset = {change.log_offset: change for change in changes(records, (*SHARE_TYPES, *STREAMS_TYPES))}
-    bounds = {name: CompactionBound() for name in "ghst"}
+    of_offset = {change.log_offset: change for change in changes(records, TABLE_TYPES)}
+    bounds = {name: CompactionBound() for name in "cdghst"}
     for change in of_offset.values():
         bounds[change.group_id].take(change)
     undecoded = {change.group_id for change in of_offset.values() if change.is_undecoded}
@@ -189,13 +205,45 @@ def test_moves_of_streams_groups_add_up_to_the_target_assignment(seed: int, coun
     }
 
 
+@pytest.mark.slow
+@given(seeds, st.integers(1, 200))
+def test_moves_of_consumer_groups_add_up_to_the_target_assignment(seed: int, count: int) -> None:
+    epochs = [group_log((3, None, {"epoch": 1}), group=name) for name in "cd"]
+    records = decoded(pa.concat_tables([*epochs, random_log(Random(seed), count)]))
+    owners: set[tuple[Any, ...]] = set()
+    for row in consumer_rebalances(records).to_pylist():
+        owners_before = set(owners)
+        for move in row["moved"]:
+            place = row["group_id"], move["topic_id"], move["partition"]
+            lost, gained = ({(*place, of["member_id"]) for of in move[side]} for side in ("from_members", "to_members"))
+            assert lost | gained
+            assert lost <= owners_before
+            assert not gained & owners_before
+            owners = (owners - lost) | gained
+        before, after = ({place[:3] for place in of if place[0] == row["group_id"]} for of in (owners_before, owners))
+        moved = {place[:3] for place in owners ^ owners_before}
+        assert row["kept_partitions"] == len((before & after) - moved)
+        assert row["lost_partitions"] == len(before & after & moved)
+    replays: dict[str, ConsumerReplay] = {}
+    for change in changes(records, CONSUMER_TYPES):
+        replays.setdefault(change.group_id, ConsumerReplay()).apply(change)
+    assert owners == {
+        (name, *partition, member)
+        for name, replay in replays.items()
+        for member, target in ({} if replay.group is None else replay.group.targets).items()
+        for partition in target
+    }
+
+
 def is_active(row: Row, place: tuple[Any, ...]) -> bool:
     return place[:2] == (row["group_id"], "ACTIVE")
 
 
 @pytest.mark.slow
 def test_random_logs_have_groups_in_all_states() -> None:
-    logs = [histories(random_log(Random(seed), 2000)).groups.to_pylist() for seed in range(8)]
+    logs = [histories(random_log(Random(seed), 2000)).groups.to_pylist() for seed in range(20)]
     states = {(row["group_type"], row["state"]) for rows in logs for row in rows}
-    of_share, of_streams = {"EMPTY", "STABLE", "DEAD"}, {"NOT_READY", "ASSIGNING", "RECONCILING"}
-    assert states == {("share", state) for state in of_share} | {("streams", state) for state in of_share | of_streams}
+    of_share = {"EMPTY", "STABLE", "DEAD"}
+    of_consumer = of_share | {"ASSIGNING", "RECONCILING"}
+    of_kinds = {"share": of_share, "consumer": of_consumer, "streams": of_consumer | {"NOT_READY"}}
+    assert states == {(kind, state) for kind, kind_states in of_kinds.items() for state in kind_states}

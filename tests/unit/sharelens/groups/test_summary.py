@@ -71,8 +71,37 @@ def test_a_group_that_only_had_its_offsets_altered_has_no_epoch():
     assert (row["state"], row["group_epoch"], row["initialized_partitions"]) == ("EMPTY", None, 2)
 
 
-def test_groups_of_other_kinds_are_left_out():
-    assert groups(records((3, "consumers", None, {"epoch": 1}))).num_rows == 0
+def test_classic_groups_are_left_out():
+    assert groups(records((2, "classic", None, {}))).num_rows == 0
+
+
+def test_a_consumer_group_has_the_state_that_its_members_give_it():
+    value = {
+        "instanceId": None,
+        "rackId": None,
+        "clientId": "c",
+        "clientHost": "/h",
+        "subscribedTopicNames": ["u", "t"],
+        "subscribedTopicRegex": None,
+        "rebalanceTimeoutMs": 300_000,
+        "serverAssignor": None,
+        "classicMemberMetadata": None,
+    }
+
+    def assigned(epoch, state):
+        empty = {"assignedPartitions": [], "partitionsPendingRevocation": []}
+        return 8, "g", "m", {"memberEpoch": epoch, "previousMemberEpoch": 0, "state": state, **empty}
+
+    entries = [(5, "g", "m", value), (3, "g", None, {"epoch": 2}), (6, "g", None, {"assignmentEpoch": 2})]
+    entries += [assigned(2, 1), assigned(2, 0), (3, "g", None, {"epoch": 3}), (3, "g", None, None)]
+    rows = [groups(records(*entries[:count])).to_pylist()[0] for count in range(1, len(entries) + 1)]
+    states = ["RECONCILING", "ASSIGNING", "RECONCILING", "RECONCILING", "STABLE", "ASSIGNING", "DEAD"]
+    assert [row["state"] for row in rows] == states
+    assert [row["group_epoch"] for row in rows] == [None, 2, 2, 2, 2, 3, None]
+    assert [row["assignment_epoch"] for row in rows] == [None, None, 2, 2, 2, 2, None]
+    assert {row["group_type"] for row in rows} == {"consumer"}
+    (member,) = rows[4]["members"]
+    assert (member["client_id"], member["member_epoch"], member["subscribed_topics"]) == ("c", 2, ["t", "u"])
 
 
 def test_a_group_of_another_type_follows_the_deleted_one_of_its_name():
