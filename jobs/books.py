@@ -7,7 +7,7 @@ a kill skips what it had committed. The last commit of a stage marks it done.
 import getpass
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from typing import Any
@@ -71,17 +71,25 @@ def newest_to_audit(lake: Lake) -> int:
 
 
 def commit(
-    lake: Lake, name: str, stage: str, run: int, adds: Sequence[DataFile] = (), removes: Sequence[str] = ()
+    lake: Lake,
+    name: str,
+    stage: str,
+    run: int,
+    adds: Sequence[DataFile] = (),
+    removes: Sequence[str] = (),
+    *,
+    marks: Mapping[str, int] = commits.NO_MARKS,
 ) -> int:
     """Commits a stage to one table, and returns the new version. Flushes all commits of a stage before its mark.
 
-    A commit that changes nothing is left out, unless it is the mark or the stage's first one in the table.
+    A commit that changes nothing is left out, unless it is the mark or the stage's first one in the table, or there are
+    `marks` of further applications.
     """
     if MARKER.get(stage) == name:
         durability.sync(lake)
-    elif not adds and not removes and lake.transaction(name, stage) is not None:
+    elif not adds and not removes and not marks and lake.transaction(name, stage) is not None:
         return lake.version(name)
-    return commits.commit(lake, name, stage=stage, run=run, adds=adds, removes=removes)
+    return commits.commit(lake, name, stage=stage, run=run, adds=adds, removes=removes, marks=marks)
 
 
 def is_committed(lake: Lake, name: str, stage: str, run: int) -> bool:

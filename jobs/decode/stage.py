@@ -1,7 +1,7 @@
 """Decode: bronze.log_record -> silver.share_record, group_record and dlq_record, and the small tables that follow."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from sharelens.evidence.decoding import decode_logs, problem_rows
 from sharelens.evidence.group_decoding import decode_groups
 from sharelens.evidence.log_time import NO_LOG_TIME
 from sharelens.evidence.schemas import CLOCK_STEP, DECODED_FROM, NAME, ODD_GROUP_RECORD
+from sharelens.evidence.undecoded_groups import DECODED_FROM_RUN, decoded_from
 from sharelens.kafka_log.dead_letter_records import LETTER, typed_letters
 from sharelens.kafka_log.schemas import LOG_RECORD, PROBLEM
 from sharelens.lake.lake import Lake
@@ -30,7 +31,7 @@ from sharelens.lake.parquet import DataFile, ParquetSink, write_rows
 from sharelens.lake.slices import BRONZE, PartitionKey, Slice, read_partitions, read_unit, slices, units
 from sharelens.lake.table_schemas import TOPIC_START
 from sharelens.lake.tables import TABLES
-from state_model.topics import RECORD_TOPICS, STATE_TOPIC
+from state_model.topics import OFFSETS_TOPIC, RECORD_TOPICS, STATE_TOPIC
 
 SHARE_RECORD, GROUP, LETTERS = "silver.share_record", "silver.group_record", "silver.dlq_record"
 CLOCK_STEPS, ODD_GROUP = "silver.clock_step", "silver.odd_group_record"
@@ -196,7 +197,11 @@ def run_decode(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict
     tasks = [Task(lake=lake, run=run, units=tuple(group)) for group in executors.binned(planned)]
     size_bytes = sum(size for _, size in planned)
     outcomes = engine.run("decode", decode_task, tasks, progress, size_bytes=size_bytes)
-    return _commit(lake, run, outcomes, late, begins)
+    group_logs = {key for key, rows in earlier.items() if rows[0]["topic"] == OFFSETS_TOPIC}
+    written = lake.transaction(GROUP, DECODED_FROM_RUN)
+    first_run = decoded_from(before, run, written, is_rebuilt=group_logs <= late)
+    marks = {} if first_run == written else {DECODED_FROM_RUN: first_run}
+    return _commit(lake, run, outcomes, late, begins, marks)
 
 
 def units_of(topic: str, cluster_id: str, pieces: Sequence[Slice], log_time_ms: int) -> list[tuple[Unit, int]]:
@@ -210,11 +215,16 @@ def units_of(topic: str, cluster_id: str, pieces: Sequence[Slice], log_time_ms: 
 
 
 def _commit(
-    lake: Lake, run: int, outcomes: Sequence[Outcome], late: set[PartitionKey], begins: dict[PartitionKey, int]
+    lake: Lake,
+    run: int,
+    outcomes: Sequence[Outcome],
+    late: set[PartitionKey],
+    begins: dict[PartitionKey, int],
+    group_marks: Mapping[str, int],
 ) -> dict[str, int]:
     """Commits the rows of the tasks; silver.share_record last, as the mark that decode is done.
 
-    Below `begins`, where retention has cut bronze, rows stay as they are.
+    Below `begins`, where retention has cut bronze, rows stay as they are. `group_marks`: of silver.group_record.
     """
     small = {table: _joined(table, [no_rows(table), *(o.rows[table] for o in outcomes)]) for table in SMALL_TABLES}
     fresh = {QUARANTINE: new_problems(lake, small[QUARANTINE])}
@@ -236,7 +246,7 @@ def _commit(
                 drop = books.with_unfinished(lake, name, "decode", run, drop)
             kept_files, removes = books.rewritten_without(lake, name, drop)
             adds += kept_files
-        books.commit(lake, name, "decode", run, adds, removes)
+        books.commit(lake, name, "decode", run, adds, removes, marks=group_marks if name == GROUP else {})
     counts: dict[str, int] = {"problems": small[QUARANTINE].num_rows}
     for outcome in outcomes:
         for name, number in outcome.counts.items():

@@ -13,6 +13,11 @@ from jobs.decode.stage import GROUP, changed
 from jobs.incarnations import incarnations, newest_incarnations
 from sharelens.evidence.coverage import whole_logs
 from sharelens.evidence.schemas import GROUP_RECORD
+from sharelens.evidence.undecoded_groups import (
+    DECODED_FROM_RUN,
+    undecoded_consumer_records,
+    without_consumer_groups,
+)
 from sharelens.groups.histories import histories
 from sharelens.groups.intervals import Histories
 from sharelens.groups.replay import in_log_order
@@ -81,10 +86,16 @@ def _news(lake: Lake, before: int) -> Iterator[tuple[str, pa.Array | None]]:
 
 def _histories(lake: Lake, cluster_id: str, log_topic_id: str, groups: pa.Array | None) -> Histories:
     """The histories of groups (None: all) by the newest incarnation of __consumer_offsets."""
-    where = (pc.field("cluster_id") == cluster_id) & (pc.field("log_topic_id") == log_topic_id)
+    is_of_cluster = pc.field("cluster_id") == cluster_id
+    where = is_of_cluster & (pc.field("log_topic_id") == log_topic_id)
     if groups is not None:
         where &= pc.field("group_id").isin(groups)
     rows = in_log_order(lake.snapshot(GROUP).rows(GROUP_RECORD.names, where))
+    if undecoded_consumer_records(
+        lambda table, columns, of_rows: lake.snapshot(table).rows(columns, of_rows & is_of_cluster),
+        lake.transaction(GROUP, DECODED_FROM_RUN),
+    ):
+        rows = without_consumer_groups(rows)
     return histories(marked_each(rows, "log_topic_id", _whole_logs(lake, cluster_id)))
 
 

@@ -16,6 +16,7 @@ from sharelens.groups.replay import CompactionBound
 from sharelens.groups.whole_logs import is_log_whole
 from state_model.errors import DecodeError
 from state_model.offset_commits import CommittedOffset, OffsetPlace, read_committed, read_place
+from state_model.uuids import ZERO_UUID
 
 TRANSACTIONAL = 1 << 4
 COMMIT_MARKER = 1
@@ -120,6 +121,15 @@ def commit_changes(records: pa.Table) -> Iterator[tuple[Row, OffsetChange]]:
         change = None if row["is_control"] else _change(row)
         if change is not None:
             yield row, change
+
+
+def names_in_commits(records: pa.Table) -> dict[str, str]:
+    """Names of topics by id, as far as offset commits among COMMIT_COLUMNS rows have ids."""
+    return {
+        change.committed.topic_id: change.key.topic
+        for _, change in commit_changes(records)
+        if change.committed is not None and change.committed.topic_id != ZERO_UUID
+    }
 
 
 def _change(row: Row) -> OffsetChange | None:

@@ -55,6 +55,14 @@ class Coordinators:
 
         return dict(self._described(groups, request, lambda each: [(each.group_id, _group(each, _of_partitions))]))
 
+    def consumer_groups(self, groups: Iterable[str]) -> Mapping[str, GroupNow]:
+        """The consumer groups by id. Raises ClusterError."""
+
+        def request(ids: Sequence[str]) -> KioRequest:
+            return KioRequest(ApiKey.CONSUMER_GROUP_DESCRIBE, (0, 1), {"group_ids": ids})
+
+        return dict(self._described(groups, request, lambda each: [(each.group_id, _group(each, _of_partitions))]))
+
     def streams_groups(self, groups: Iterable[str]) -> Mapping[str, GroupNow]:
         """The streams groups by id. Raises ClusterError."""
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 class MemberNow(NamedTuple):
     """A member: its epoch, and what it is assigned.
 
-    `assigned`: (topic id, partition) of a share group, (type, subtopology, partition) of tasks of a streams group.
+    `assigned`: (topic id, partition) of a consumer or share group, (type, subtopology, partition) of tasks of a streams
+    group.
     """
 
     epoch: int | None
@@ -15,7 +16,7 @@ class MemberNow(NamedTuple):
 
 
 class GroupNow(NamedTuple):
-    """A share or streams group; `members`: by id."""
+    """A consumer, share or streams group; `members`: by id."""
 
     state: str
     group_epoch: int | None

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from deltalake.transaction import AddAction, RemoveAction
 
 CHECKPOINT_EVERY = 20
+NO_MARKS: Mapping[str, int] = {}
 CREATE_THREADS = 4
 FENCE_TRIES = 4
 LEASE_APPLICATION = "lease"
@@ -99,8 +100,11 @@ def commit(
     adds: Sequence[DataFile] = (),
     removes: Sequence[str] = (),
     data_change: bool = True,
+    marks: Mapping[str, int] = NO_MARKS,
 ) -> int:
     """Commits added and removed files of a stage of a run; the new table version.
+
+    `marks`: versions of further applications, which the commit has beside that of the stage.
 
     A (stage, run) that the table already has is skipped: the current version is returned. Without `data_change`
     the files hold the same rows as before, and readers of changes may pass over the commit.
@@ -112,7 +116,7 @@ def commit(
     crash_points.passing(f"{point}:before")
     if (lake.transaction(name, stage) or -1) >= run:
         return lake.version(name)
-    version = write(lake, name, {stage: run}, adds=adds, removes=removes, data_change=data_change)
+    version = write(lake, name, {stage: run, **marks}, adds=adds, removes=removes, data_change=data_change)
     crash_points.passing(f"{point}:after")
     return version
 

@@ -46,6 +46,11 @@ class Cut:
             self._snapshots[table] = snapshot
         return self._snapshots[table]
 
+    def transaction(self, table: str, application: str) -> int | None:
+        """The newest version that an application committed to the table up to the cut; None: none."""
+        version = self.versions.get(table)
+        return None if version is None else self.lake.transaction(table, application, version)
+
     def dataset(self, table: str) -> ds.Dataset | None:
         """The table at the cut as an Arrow dataset with file statistics; None when the cut has no such table."""
         snapshot = self.snapshot(table)

@@ -18,6 +18,7 @@ from sharelens.kafka_live.group_now import GroupNow, MemberNow, OffsetNow, Share
 from sharelens.live.checked import UNCHECKED, Checked
 from sharelens.output import name_cell, number_text
 from sharelens.output.wording import counted
+from state_model.group_schemas import GroupKind
 from state_model.java import partition_for, partition_for_group
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
@@ -64,9 +65,12 @@ class LiveCheck:
 
         return self._compared(rows, ask, ends, groups, _of_share_partition)
 
-    def of_group(self, name: str, group: GroupNow, *, is_streams: bool = False) -> Checked:
+    def of_group(self, name: str, group: GroupNow, kind: GroupKind = GroupKind.SHARE) -> Checked:
         """A group: its state, epochs and members with their assignments."""
-        ask = self._coordinators.streams_groups if is_streams else self._coordinators.share_groups
+        coordinators = self._coordinators
+        ask = {GroupKind.CONSUMER: coordinators.consumer_groups, GroupKind.STREAMS: coordinators.streams_groups}.get(
+            kind, coordinators.share_groups
+        )
         end = self._end(OFFSETS_TOPIC, partial(partition_for_group, name))
         return self._compared({name: group}, lambda: ask([name]), {name: end}, [name], _of_group)
 

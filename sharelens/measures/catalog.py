@@ -231,7 +231,7 @@ MEASURES: Mapping[str, Definition] = {
         function="measures.early_draft_cost:draft_cost",
     ),
     "groups": Definition(
-        description="a share or streams group now",
+        description="a consumer, share or streams group now",
         population="groups with a record in __consumer_offsets, deleted ones that compaction left among them",
         inputs=(GROUP_RECORDS,),
         schema=group_schemas.GROUPS,
@@ -262,6 +262,13 @@ MEASURES: Mapping[str, Definition] = {
         inputs=(GROUP_RECORDS,),
         schema=group_schemas.REBALANCE,
         function="groups.rebalances:rebalances",
+    ),
+    "consumer_rebalance": Definition(
+        description="a rebalance of a consumer group",
+        population="target assignments of a consumer group that differ from the one before",
+        inputs=(GROUP_RECORDS,),
+        schema=group_schemas.CONSUMER_REBALANCE,
+        function="groups.model_rebalances:consumer_rebalances",
     ),
     "streams_rebalance": Definition(
         description="a rebalance of a streams group",

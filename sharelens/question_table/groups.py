@@ -21,8 +21,8 @@ from sharelens.question_table.shared import (
 
 GROUPS = Question(
     name="groups",
-    summary="Share and streams groups: state, members, epochs, last change.",
-    help="""Share and streams groups in the group coordinator's log: state, members, epochs, last change.
+    summary="Consumer, share and streams groups: state, members, epochs, last change.",
+    help="""Consumer, share and streams groups in the group coordinator's log: state, members, epochs, last change.
 
     --from and --to bound the time of a group's last change.
     """,
@@ -49,12 +49,12 @@ GROUPS = Question(
 
 DESCRIBE = Question(
     name="describe",
-    summary="A share or streams group as Kafka's tool described it.",
-    help="""A group at a moment, in the words of kafka-share-groups.sh or kafka-streams-groups.sh --describe.
+    summary="A consumer, share or streams group as Kafka's tool described it.",
+    help="""A group at a moment, in the words of Kafka's tool for its kind (kafka-share-groups.sh --describe, …).
 
     The logs have no coordinator, so its column is left out. The lag of a share group is that of `sharelens lag`; the
-    lag of a streams group counts from its committed offsets, also those of partitions that no member has. At an
-    earlier moment lags are inferred from the timestamps of the topic's batches.
+    lag of a consumer or streams group counts from its committed offsets, also those of partitions that no member has.
+    At an earlier moment lags are inferred from the timestamps of the topic's batches.
     """,
     examples=(
         "sharelens describe --log-dir /var/kafka-copy --group orders-workers",
@@ -82,6 +82,10 @@ DESCRIBE = Question(
         "at an earlier moment": "sharelens.questions.groups.describe_share:EARLIER_OFFSET_LAYOUT",
         "with --members": "sharelens.questions.groups.describe_share:MEMBER_LAYOUT",
         "with --state": "sharelens.questions.groups.describe_share:STATE_LAYOUT",
+        "of a consumer group": "sharelens.questions.groups.describe_consumer:OFFSET_LAYOUT",
+        "of a consumer group at an earlier moment": "sharelens.questions.groups.describe_consumer:EARLIER_LAYOUT",
+        "of a consumer group with --members": "sharelens.questions.groups.describe_consumer:MEMBER_LAYOUT",
+        "of a consumer group with --state": "sharelens.questions.groups.describe_consumer:STATE_LAYOUT",
         "of a streams group": "sharelens.questions.groups.describe_streams_offsets:LAYOUT",
         "of a streams group at an earlier moment": "sharelens.questions.groups.describe_streams_offsets:EARLIER_LAYOUT",
         "of a streams group with --members": "sharelens.questions.groups.describe_streams:MEMBER_LAYOUT",
@@ -104,12 +108,12 @@ DESCRIBE = Question(
 
 REBALANCES = Question(
     name="rebalances",
-    summary="Who joined a share or streams group, who was removed, what moved.",
+    summary="Who joined a group, who was removed, what moved.",
     help="""Each group epoch of a group: who joined, who was removed, which partitions or tasks moved from whom to whom.
 
     A member that leaves and one that is fenced write the same records, so both are removed. Moves are those of the
-    target assignment. Of streams groups also: active tasks that stay, tasks per member, the time until the group was
-    stable, and how long active tasks had no owner.
+    target assignment. Of consumer and streams groups also: what stays, how much a member has, the time until the
+    group was stable, and how long partitions or active tasks had no owner.
     """,
     examples=(
         "sharelens rebalances --lake ./lake --group orders-workers --from -1h",
@@ -119,6 +123,7 @@ REBALANCES = Question(
     function="sharelens.questions.groups.rebalances:rebalances",
     rows={
         "": "sharelens.questions.groups.rebalances_share:LAYOUT",
+        "of a consumer group": "sharelens.questions.groups.rebalances_consumer:LAYOUT",
         "of a streams group": "sharelens.questions.groups.rebalances_streams:LAYOUT",
     },
     rules=(INTERVAL,),

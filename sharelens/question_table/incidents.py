@@ -77,9 +77,9 @@ TIMELINE = Question(
     name="timeline",
     summary="What happened to groups, in the order of time.",
     help="""What happened to groups, in the order of time: creations, resets and deletions, members and epochs, stalls,
-    gaps of the state log, and minute by minute archived, repeated and dead-lettered records. Of a streams group also
-    topologies, rebalances with the tasks that moved, times in which it was not ready, and offsets that were reset.
-    Each entry names the record that proves it.
+    gaps of the state log, and minute by minute archived, repeated and dead-lettered records. Of a consumer or
+    streams group also rebalances with the partitions or tasks that moved, offsets that were reset, topics that regular
+    expressions match, topologies, and times in which it was not ready. Each entry names the record that proves it.
 
     --from and --to bound the times of the entries. The last lines count the entries of each group.
     """,

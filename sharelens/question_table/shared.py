@@ -125,7 +125,7 @@ KEYS = parts(
     TOPIC,
     PARTITION,
 )
-GROUP = Parameter("--group", name="name", metavar="GROUP", is_required=True, help="The share or streams group.")
+GROUP = Parameter("--group", name="name", metavar="GROUP", is_required=True, help="The group.")
 
 _CUT = Value(argument="cut", make="sharelens.source.request:cut_choice")
 AS_OF = Parameter(

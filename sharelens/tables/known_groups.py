@@ -1,15 +1,18 @@
-"""Records of share groups by name, or the reason why there are none."""
+"""Records of groups by name, or the reason why there are none."""
+
+from collections.abc import Collection
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.groups.replay import GROUP, SHARE_TYPES, is_of_share_group, is_of_types
+from sharelens.groups.replay import GROUP, is_of_share_group, is_of_types
 from sharelens.output import name_cell
-from sharelens.output.wording import listed
+from sharelens.output.wording import counted, listed
 from sharelens.parameters.filters import KeyFilter
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_group_records, read_share_partitions, unknown_name
 from state_model.errors import SharelensError, UsageError
+from state_model.group_schemas import RECORD_TYPES, GroupKind
 from state_model.streams.records import METADATA, STREAMS_TYPES
 
 HOW = "only that topic has state, members and epochs: copy the brokers' __consumer_offsets-N folders too"
@@ -32,9 +35,22 @@ def records_of_groups(evidence: Tables, names: frozenset[str]) -> pa.Table:
             f"share group {name_cell(unknown[0])} has share state in {evidence.place}, but no record in "
             f"__consumer_offsets: {HOW}"
         )
+    if evidence.undecoded_group_records:
+        raise SharelensError(f"{name_cell(unknown[0])} can be a consumer group: {undecoded_groups(evidence)[0]}")
     there = sorted({*read_group_records(evidence).column("group_id").to_pylist(), *with_state})
     name = name_cell(unknown[0])
-    raise unknown_name(evidence, f"no share or streams group {name} in {evidence.place}; groups there: {listed(there)}")
+    raise unknown_name(
+        evidence, f"no consumer, share or streams group {name} in {evidence.place}; groups there: {listed(there)}"
+    )
+
+
+def undecoded_groups(evidence: Tables) -> tuple[str, ...]:
+    """The warning that a lake has records of consumer groups that no run decoded; none where it has none."""
+    if not evidence.undecoded_group_records:
+        return ()
+    count = counted(evidence.undecoded_group_records, "record")
+    how = "an older version decoded it; decode it again with `sharelens run --lake DIR --rebuild decode`"
+    return (f"consumer groups are unknown: {evidence.place} has {count} of them that are not decoded: {how}",)
 
 
 def share_group_records(evidence: Tables, name: str) -> pa.Table:
@@ -51,21 +67,25 @@ def share_group_records(evidence: Tables, name: str) -> pa.Table:
     return records
 
 
-def is_streams_group(records: pa.Table, as_of_ms: int | None = None) -> bool:
-    """Whether a group's newest record of a share or streams group, up to a moment if any is, is of a streams group."""
-    rows = records.filter(is_of_types(records, (*SHARE_TYPES, *STREAMS_TYPES)))
+def group_kind(records: pa.Table, as_of_ms: int | None = None) -> GroupKind:
+    """The kind of group of a group's newest record, up to a moment if any is; of a share group without a record."""
+    rows = records
     if as_of_ms is not None:
         earlier = rows.filter(pc.less_equal(rows.column("timestamp_ms"), as_of_ms))
         rows = earlier if earlier.num_rows else rows.slice(0, 1)
-    return rows.num_rows > 0 and rows.column("record_type")[rows.num_rows - 1].as_py() in STREAMS_TYPES
+    if rows.num_rows == 0:
+        return GroupKind.SHARE
+    return RECORD_TYPES[rows.column("record_type")[rows.num_rows - 1].as_py()].group_kind
 
 
 def streams_groups(evidence: Tables, names: frozenset[str]) -> frozenset[str]:
     """Those of these groups that are or were streams groups; no names: none."""
-    if not names:
-        return frozenset()
-    records = read_group_records(evidence, names)
-    return frozenset(records.filter(is_of_types(records, STREAMS_TYPES)).column("group_id").to_pylist())
+    return groups_of_types(read_group_records(evidence, names), STREAMS_TYPES) if names else frozenset()
+
+
+def groups_of_types(records: pa.Table, types: Collection[int]) -> frozenset[str]:
+    """The groups in GROUP_RECORD rows with records of these types."""
+    return frozenset(records.filter(is_of_types(records, types)).column("group_id").to_pylist())
 
 
 def live_groups(records: pa.Table) -> set[str]:

@@ -219,6 +219,10 @@ class Tables(Protocol):
     def missing(self) -> MissingEvidence:
         """What other logs list and the evidence lacks at its end; ask for it after the answer, as for `cover`."""
 
+    @property
+    def undecoded_group_records(self) -> int:
+        """Records of consumer groups that a lake took and did not decode: without them no consumer group is known."""
+
     def group_log_covers(self) -> Mapping[int, GroupLogCover]:
         """The evidence of each partition of __consumer_offsets with a record, by partition."""
 

@@ -263,7 +263,7 @@ def test_the_text_has_the_columns_of_the_tool_without_the_coordinator(capsys: py
 @pytest.mark.parametrize(
     ("words", "expected", "message"),
     [
-        (["--group", "nope"], 2, "no share or streams group nope in "),
+        (["--group", "nope"], 2, "no consumer, share or streams group nope in "),
         (["--group", "g-never", "--as-of", "5"], 1, "has no record up to 1970-01-01"),
         (
             ["--group", "g-never", "--members", "--state"],

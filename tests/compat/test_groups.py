@@ -16,7 +16,7 @@ def test_before_the_first_record_nothing_is_told_but_when_it_is(
 ) -> None:
     assert main(["groups", "--log-dir", str(dataset("transactions") / "logs"), "--as-of", "5", *words]) == 0
     out, err = capsys.readouterr()
-    assert out.startswith("no share or streams group\n")
+    assert out.startswith("no consumer, share or streams group\n")
     assert "the first record of these groups has the timestamp 2026-11-21T03:18:" in err
     assert "copy" not in err
 
@@ -43,8 +43,8 @@ def test_state_epochs_and_members_are_what_the_broker_described(name: str, capsy
         group: (answer["state"], answer["groupEpoch"], answer["targetAssignmentEpoch"], len(answer["members"]))
         for group, answer in described.items()
     }
-    others = [rows_by_group[group] for group in rows_by_group.keys() - described.keys()]
-    assert {row["state"] for row in others if row["group_type"] == "share"} <= {"DEAD"}
+    undescribed = [rows_by_group[group] for group in rows_by_group.keys() - described.keys()]
+    assert {row["state"] for row in undescribed if row["group_type"] == "share"} <= {"DEAD"}
     lake = recorded_lake(name)
     assert main(["groups", "--lake", str(lake), "--output", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == straight

@@ -94,7 +94,7 @@ def test_the_text_says_from_whom_to_whom(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--group", "nope"], "no share or streams group nope in "),
+        (["--group", "nope"], "no consumer, share or streams group nope in "),
         (["--group", "g-never", "--from", "now", "--to", "5"], "--to lies before --from"),
         ([], "--group"),
     ],

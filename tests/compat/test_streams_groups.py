@@ -439,4 +439,4 @@ def test_an_unknown_name_is_neither_a_share_nor_a_streams_group(
     logs = str(dataset("streams-basic") / "logs")
     assert main([question, "--log-dir", logs, "--group", "nobody"]) == 2
     err = capsys.readouterr().err
-    assert f"no share or streams group nobody in {logs}; groups there: " in err
+    assert f"no consumer, share or streams group nobody in {logs}; groups there: " in err

@@ -25,13 +25,14 @@ class GroupEntry(NamedTuple):
     value: Mapping[str, Any] | None
     group_id: str = "g"
     member_id: str | None = None
+    """Of type 16 the regular expression."""
 
     def encoded(self) -> tuple[bytes, bytes | None]:
         """Key and value as Kafka writes them."""
         kind = RECORD_TYPES[self.record_type]
         key: dict[str, Any] = {kind.key.fields[0].name: self.group_id}
         if self.member_id is not None:
-            key["member_id"] = self.member_id
+            key[kind.key.fields[1].name] = self.member_id
         version = None if self.value is None else 0
         record = GroupRecord(
             record_type=self.record_type, name=kind.name, key=key, version=version,

@@ -16,6 +16,7 @@ from sharelens.findings.thresholds import HOUR_MS
 from sharelens.groups import summary
 from sharelens.groups.moment import groups_at
 from sharelens.groups.replay import SHARE_TYPES, is_of_types
+from sharelens.groups.schemas import STREAMS
 from sharelens.measures import lag
 from sharelens.measures.figures import counted
 from sharelens.measures.settings.over_time import GroupSettings
@@ -34,7 +35,7 @@ from sharelens.questions.findings.measured_signs import LAGS, of_histories, of_l
 from sharelens.questions.findings.metadata_signs import RETENTION, topic_settings, unwritable
 from sharelens.questions.findings.pruning_signs import unpruned_state
 from sharelens.questions.findings.streams_signs import streams_signs
-from sharelens.questions.groups.describe_streams_offsets import unknown_lag
+from sharelens.questions.groups.describe_committed import unknown_lag
 from sharelens.questions.lag import lag as lag_answer
 from sharelens.questions.lag import lag_of
 from sharelens.questions.life import with_deletions
@@ -193,7 +194,7 @@ def _share_groups(places: pa.Table, coordinated: pa.Table | None) -> Sequence[st
 
 def _unknown_lags(streams: Sequence[StreamsSign]) -> Sequence[str]:
     unknown = sum(sign.lag.unknown for sign in streams)
-    return (unknown_lag(unknown),) if unknown else ()
+    return (unknown_lag(unknown, STREAMS),) if unknown else ()
 
 
 def _expired(audited: Audited | None) -> tuple[str, ...]:

@@ -1,1 +1,1 @@
-"""Share and streams groups: lists, descriptions, rebalances."""
+"""Consumer, share and streams groups: lists, descriptions, rebalances."""

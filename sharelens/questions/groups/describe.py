@@ -1,4 +1,4 @@
-"""A group as the tool for its type printed it at a moment: offsets, members or state; of streams groups also tasks.
+"""A group as the tool for its kind printed it at a moment: offsets, members or state; of streams groups also tasks.
 
 The group coordinator's log has neither the coordinator, which the metadata log says, nor a lag, which is that of `lag`.
 """
@@ -8,28 +8,33 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from sharelens.groups.model_replay import LateStreamsReplay
-from sharelens.groups.moment import GroupMoment, groups_at, streams_groups_at
-from sharelens.groups.replay import SHARE_TYPES, ShareGroup, changes
+from sharelens.groups.model_replay import ConsumerReplay, LateStreamsReplay
+from sharelens.groups.moment import GroupMoment, consumer_groups_at, groups_at, streams_groups_at
+from sharelens.groups.replay import ShareGroup, changes
 from sharelens.measures.topics.file_ends import EndOffsets
 from sharelens.output import Answer, name_cell
 from sharelens.parameters.times import time_text
 from sharelens.questions.answers.checked import with_check, with_coordinators
 from sharelens.questions.answers.completeness import prefix_of
-from sharelens.questions.groups import describe_share, describe_streams, describe_streams_offsets
+from sharelens.questions.groups import (
+    describe_consumer,
+    describe_share,
+    describe_streams,
+    describe_streams_offsets,
+)
 from sharelens.questions.groups.describe_answer import with_coordinator
-from sharelens.questions.groups.groups_now import share_now, streams_now
+from sharelens.questions.groups.groups_now import consumer_now, share_now, streams_now
 from sharelens.source.request import CutChoice
-from sharelens.tables.known_groups import is_streams_group, records_of_groups, share_group_records
+from sharelens.tables.known_groups import group_kind, records_of_groups, share_group_records
 from sharelens.tables.port import Tables
 from state_model.errors import SharelensError, UsageError
-from state_model.streams.records import STREAMS_TYPES
+from state_model.group_schemas import RECORD_TYPES, GroupKind
 
-Existing = TypeVar("Existing", ShareGroup, LateStreamsReplay)
+Existing = TypeVar("Existing", ShareGroup, LateStreamsReplay, ConsumerReplay)
 
 
 class View(Enum):
-    """What to describe; the words are those of kafka-share-groups.sh and kafka-streams-groups.sh."""
+    """What to describe; the words are those of Kafka's tools."""
 
     OFFSETS = "offsets"
     MEMBERS = "members"
@@ -59,8 +64,11 @@ def describe(
     """
     records = records_of_groups(evidence, frozenset([name]))
     cut = CutChoice(as_of_ms=as_of_ms)
-    if is_streams_group(records, as_of_ms):
-        return _streams(evidence, name, records, cut, view, end_offsets)
+    match group_kind(records, as_of_ms):
+        case GroupKind.STREAMS:
+            return _streams(evidence, name, records, cut, view, end_offsets)
+        case GroupKind.CONSUMER:
+            return _consumer(evidence, name, records, cut, view, end_offsets)
     answer = _share(evidence, name, cut, view, end_offsets)
     is_of_offsets = view is View.OFFSETS and end_offsets is None
     return with_coordinators(evidence, answer, cut) if is_of_offsets else answer
@@ -72,7 +80,7 @@ def _share(evidence: Tables, name: str, cut: CutChoice, view: View, end_offsets:
     moment = _existing(groups_at(records, cut.as_of_ms).get(name), name, records, cut.as_of_ms)
     match view:
         case View.TASKS:
-            raise UsageError(f"describe: {name_cell(name)} is a share group, which has no tasks; leave --tasks out")
+            raise _no_tasks(name, GroupKind.SHARE)
         case View.STATE:
             answer = describe_share.state(evidence, name, moment)
         case View.MEMBERS:
@@ -82,6 +90,30 @@ def _share(evidence: Tables, name: str, cut: CutChoice, view: View, end_offsets:
     answer = with_coordinator(evidence, answer, moment, cut.as_of_ms, reads_log=view is View.STATE)
     check = evidence.cluster.coordinators() if evidence.cluster is not None and cut == CutChoice() else None
     return answer if check is None else with_check(answer, check.of_group(name, share_now(moment.group)))
+
+
+def _consumer(
+    evidence: Tables, name: str, records: pa.Table, cut: CutChoice, view: View, end_offsets: EndOffsets | None
+) -> Answer:
+    """The view of a consumer group."""
+    moment = _existing(consumer_groups_at(records, cut.as_of_ms).get(name), name, records, cut.as_of_ms)
+    match view:
+        case View.TASKS:
+            raise _no_tasks(name, GroupKind.CONSUMER)
+        case View.STATE:
+            answer = describe_consumer.state(evidence, name, moment)
+        case View.MEMBERS:
+            answer = describe_consumer.members(evidence, name, moment)
+        case View.OFFSETS:
+            answer = describe_consumer.offsets(evidence, name, moment, prefix_of(cut), end_offsets)
+    answer = with_coordinator(evidence, answer, moment, cut.as_of_ms, reads_log=view is View.STATE)
+    check = evidence.cluster.coordinators() if evidence.cluster is not None and cut == CutChoice() else None
+    now = consumer_now(describe_consumer.group_of(moment))
+    return answer if check is None else with_check(answer, check.of_group(name, now, GroupKind.CONSUMER))
+
+
+def _no_tasks(name: str, kind: GroupKind) -> UsageError:
+    return UsageError(f"describe: {name_cell(name)} is a {kind.value} group, which has no tasks; leave --tasks out")
 
 
 def _streams(
@@ -101,16 +133,17 @@ def _streams(
     answer = with_coordinator(evidence, answer, moment, cut.as_of_ms, reads_log=view is View.STATE)
     check = evidence.cluster.coordinators() if evidence.cluster is not None and cut == CutChoice() else None
     now = streams_now(describe_streams.group_of(moment))
-    return answer if check is None else with_check(answer, check.of_group(name, now, is_streams=True))
+    return answer if check is None else with_check(answer, check.of_group(name, now, GroupKind.STREAMS))
 
 
 def _existing(
     moment: GroupMoment[Existing] | None, name: str, records: pa.Table, as_of_ms: int | None
 ) -> GroupMoment[Existing]:
     """The moment of a group that exists; an error that says since when, or until when."""
-    types = STREAMS_TYPES if is_streams_group(records, as_of_ms) else SHARE_TYPES
-    kind = "streams group" if types is STREAMS_TYPES else "share group"
+    of_kind = group_kind(records, as_of_ms)
+    kind = f"{of_kind.value} group"
     if moment is None:
+        types = [number for number, record_type in RECORD_TYPES.items() if record_type.group_kind is of_kind]
         first_ms = next(changes(records, types)).log_time_ms
         raise SharelensError(
             f"{kind} {name_cell(name)} has no record up to {time_text(as_of_ms)}; the first one is of "
@@ -119,6 +152,8 @@ def _existing(
     if moment.group.is_deleted:
         newest = moment.newest
         when = "is deleted" if as_of_ms is None else f"did not exist at {time_text(as_of_ms)}"
+        if of_kind is GroupKind.CONSUMER:  # a group that has only members of the classic protocol is a classic group
+            when += ", or was a classic group again"
         raise SharelensError(
             f"{kind} {name_cell(name)} {when}: its tombstone is of {time_text(newest.log_time_ms)} "
             f"(__consumer_offsets-{newest.log_partition} @ {newest.log_offset}); describe it as of a time before"

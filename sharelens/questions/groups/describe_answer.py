@@ -1,13 +1,15 @@
 """What the answers to `describe` share for groups of each type: first columns, last change, the closing line."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from sharelens.groups.moment import GroupMoment
-from sharelens.output import Answer
+from sharelens.groups.replay import Partitions
+from sharelens.groups.schemas import TOPIC_PARTITIONS
+from sharelens.output import Answer, Column, Row, number_text, table_name
 from sharelens.output.layouts import Layout
 from sharelens.parameters.times import time_text
 from sharelens.questions.answers.completeness import closing_line, incomplete_rows
@@ -24,12 +26,34 @@ LAST_CHANGE = (
     column("log_partition", pa.int32(), "partition of __consumer_offsets"),
     column("log_offset", pa.int64(), "offset of that record"),
 )
+NAMED_PARTITIONS = pa.list_(pa.struct([pa.field("topic", pa.string()), *TOPIC_PARTITIONS.value_type]))
+"""Partitions by topic, with its name where it is known."""
 NO_COORDINATOR = "the coordinator is not in the logs and is left out"
 NOT_READ = "the coordinator is not in the logs that were read; --state names it where there is a metadata log"
 COMPACTION = (
     "the group has later records, and compaction of __consumer_offsets may have removed earlier ones: values can be "
     "older than the moment, and members that left later can be absent"
 )
+
+
+def named_partitions(partitions: Partitions, names: Mapping[str, str]) -> Rows:
+    """A NAMED_PARTITIONS value: by name and id of the topic."""
+    named = [
+        {"topic": names.get(topic_id), "topic_id": topic_id, "partitions": numbers} for topic_id, numbers in partitions
+    ]
+    return sorted(named, key=lambda of_topic: (of_topic["topic"] or "", of_topic["topic_id"]))
+
+
+def assignment_column(field: str, heading: str) -> Column:
+    """`topic:0,1;topic:2` of a NAMED_PARTITIONS value, as the tools print it."""
+
+    def cell(row: Row) -> str:
+        partitions = row[field]
+        assert isinstance(partitions, list)
+        numbers = ((of["topic"] or of["topic_id"], ",".join(map(str, of["partitions"]))) for of in partitions)
+        return ";".join(f"{table_name(topic)}:{text}" for topic, text in numbers) or number_text(None)
+
+    return Column(heading=heading, cell=cell, fields=(field,))
 
 
 def cluster_and_group(evidence: Tables, name: str) -> dict[str, Any]:

@@ -10,18 +10,16 @@ import pyarrow.compute as pc
 from sharelens.evidence.as_of import LogPrefix
 from sharelens.groups.histories import group_values, initialization_values, member_values
 from sharelens.groups.moment import ShareMoment
-from sharelens.groups.replay import Partitions
 from sharelens.groups.schemas import (
     CONSUMER_MEMBER_VALUES,
     GROUP_VALUES,
     INITIALIZED,
     MARKS,
     MEMBER_VALUES,
-    TOPIC_PARTITIONS,
 )
 from sharelens.measures.schemas import LAG
 from sharelens.measures.topics.file_ends import EndOffsets
-from sharelens.output import Answer, Column, Row, name_cell, number_text, table_name
+from sharelens.output import Answer, name_cell, number_text
 from sharelens.output.layouts import Layout
 from sharelens.questions.answers.completeness import check_cut, prefix_of, times
 from sharelens.questions.answers.missing import unknown_ends
@@ -29,10 +27,12 @@ from sharelens.questions.answers.shape import ABOUT
 from sharelens.questions.groups.describe_answer import (
     CLUSTER_AND_GROUP,
     LAST_CHANGE,
-    Rows,
+    NAMED_PARTITIONS,
+    assignment_column,
     closed_answer,
     cluster_and_group,
     last_change,
+    named_partitions,
 )
 from sharelens.questions.lag import lag_of
 from sharelens.source.request import CutChoice
@@ -41,7 +41,6 @@ from sharelens.tables.reading import read_states
 from sharelens.tables.where import Keys
 from state_model.columnar.schemas import column
 
-NAMED_PARTITIONS = pa.list_(pa.struct([pa.field("topic", pa.string()), *TOPIC_PARTITIONS.value_type]))
 STATE_ROW = pa.schema([*CLUSTER_AND_GROUP, *GROUP_VALUES, *LAST_CHANGE, *MARKS])
 NOT_SHOWN = ("assigned_partitions", "target_partitions", *(field.name for field in CONSUMER_MEMBER_VALUES))
 """Columns of members with ids of topics, shown by name, and those of consumer groups."""
@@ -94,20 +93,12 @@ def members(evidence: Tables, name: str, moment: ShareMoment) -> Answer:
             **cluster_and_group(evidence, name),
             **values,
             "partition_count": sum(len(numbers) for _, numbers in member.assigned),
-            **{field: _named(values[field], names) for field in ("assigned_partitions", "target_partitions")},
+            **{field: named_partitions(values[field], names) for field in ("assigned_partitions", "target_partitions")},
             **moment.member_marks(member_id),
         }
         rows.append(row)
     none = f"share group {name_cell(name)} has no active members"
     return _answer(evidence, moment, pa.Table.from_pylist(rows, schema=MEMBER_ROW), MEMBER_LAYOUT, none=none)
-
-
-def _named(partitions: Partitions, names: Mapping[str, str]) -> Rows:
-    """Partitions by topic with the topic's name, by name and id."""
-    named = [
-        {"topic": names.get(topic_id), "topic_id": topic_id, "partitions": numbers} for topic_id, numbers in partitions
-    ]
-    return sorted(named, key=lambda of_topic: (of_topic["topic"] or "", of_topic["topic_id"]))
 
 
 def offsets(evidence: Tables, name: str, moment: ShareMoment, cut: CutChoice, end_offsets: EndOffsets | None) -> Answer:
@@ -175,14 +166,6 @@ def _answer(
     return closed_answer(evidence, moment, table, layout, state=state, none=none, warnings=warnings)
 
 
-def _assignment_cell(row: Row) -> str:
-    """`topic:0,1;topic:2`, as the tool prints it."""
-    partitions = row["assigned_partitions"]
-    assert isinstance(partitions, list)
-    texts = (f"{table_name(of['topic'] or of['topic_id'])}:{','.join(map(str, of['partitions']))}" for of in partitions)
-    return ";".join(texts) or number_text(None)
-
-
 STATE_LAYOUT = Layout(
     schema=STATE_ROW,
     fields="group_id state group_epoch assignment_epoch member_count last_change_ms log_partition log_offset "
@@ -193,7 +176,7 @@ MEMBER_LAYOUT = Layout(
     schema=MEMBER_ROW,
     fields="group_id member_id client_host client_id partition_count member_epoch assigned_partitions completeness",
     headings={"member_id": "CONSUMER-ID", "partition_count": "#PARTITIONS"},
-    cells=(Column(heading="ASSIGNMENT", cell=_assignment_cell, fields=("assigned_partitions",)),),
+    cells=(assignment_column("assigned_partitions", "ASSIGNMENT"),),
     important="GROUP CONSUMER-ID CLIENT-ID HOST #PARTITIONS ASSIGNMENT MEMBER-EPOCH COMPLETENESS",
 )
 

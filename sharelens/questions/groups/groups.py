@@ -1,4 +1,4 @@
-"""Share and streams groups: state, epochs, members, last change, by the group coordinator's log."""
+"""Consumer, share and streams groups: state, epochs, members, last change, by the group coordinator's log."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,7 +8,6 @@ import pyarrow.compute as pc
 
 from sharelens.evidence.conditions import filter_rows
 from sharelens.groups import summary as measure
-from sharelens.groups.replay import SHARE_TYPES, is_of_types
 from sharelens.groups.schemas import GROUPS, SHARE
 from sharelens.output import Answer, Column, Row, number_text, shortened, table_name
 from sharelens.output.layouts import Layout
@@ -16,13 +15,11 @@ from sharelens.output.wording import listed
 from sharelens.parameters.times import time_text
 from sharelens.questions.answers.measured import answer
 from sharelens.questions.answers.shape import answer_schema
-from sharelens.tables.known_groups import HOW, groups_with_share_state, records_of_groups
+from sharelens.tables.known_groups import HOW, groups_with_share_state, records_of_groups, undecoded_groups
 from sharelens.tables.port import Tables
 from sharelens.tables.where import Span
-from state_model.streams.records import STREAMS_TYPES
 
 EVER = Span()
-WITH_HISTORY = (*SHARE_TYPES, *STREAMS_TYPES)
 
 
 def group_ids(group: Iterable[str]) -> frozenset[str]:
@@ -51,24 +48,25 @@ def groups(evidence: Tables, names: frozenset[str], as_of_ms: int | None = None,
         table,
         LAYOUT,
         totals=f"{_kinds(table)}: {counts}",
-        warnings=missing,
-        none="no share or streams group",
+        warnings=(*missing, *undecoded_groups(evidence)),
+        none="no consumer, share or streams group",
     )
 
 
 def _kinds(table: pa.Table) -> str:
     """The types of the groups; share groups, if there are none."""
     kinds = sorted(set(table.column("group_type").to_pylist())) or [SHARE]
-    return f"{' and '.join(kinds)} groups"
+    return f"{' and '.join(filter(None, [', '.join(kinds[:-1]), kinds[-1]]))} groups"
 
 
 def _missing(evidence: Tables, records: pa.Table) -> str:
     """The reason for an empty answer: no record at all, or none up to the moment."""
-    first_ms = pc.min(records.filter(is_of_types(records, WITH_HISTORY)).column("timestamp_ms")).as_py()
+    first_ms = pc.min(records.column("timestamp_ms")).as_py()
     if first_ms is not None:
         return f"the first record of these groups has the timestamp {time_text(first_ms)}: ask as of then, or later"
     with_state = listed(groups_with_share_state(evidence))
-    return f"no record of a share or streams group in __consumer_offsets; {HOW}; groups with share state: {with_state}"
+    none = "no record of a consumer, share or streams group in __consumer_offsets"
+    return f"{none}; {HOW}; groups with share state: {with_state}"
 
 
 def _members_cell(row: Row) -> str:

@@ -3,6 +3,7 @@
 from sharelens.groups.replay import ShareGroup
 from sharelens.groups.streams_values import of_types
 from sharelens.kafka_live.group_now import GroupNow, MemberNow
+from state_model.consumer.group_values import ConsumerGroup, member_assignment
 from state_model.streams.values import StreamsGroup, StreamsMember
 
 
@@ -16,6 +17,17 @@ def share_now(group: ShareGroup) -> GroupNow:
         for member_id, member in group.members.items()
     }
     return GroupNow(group.state.capitalize(), group.group_epoch, group.assignment_epoch, members)
+
+
+def consumer_now(group: ConsumerGroup) -> GroupNow:
+    """A consumer group."""
+    members = {
+        member_id: MemberNow(
+            member.assignment and member.assignment.member_epoch, frozenset(member_assignment(member).assigned)
+        )
+        for member_id, member in group.members.items()
+    }
+    return GroupNow(group.state.value, group.group_epoch, group.target_assignment_epoch, members)
 
 
 def streams_now(group: StreamsGroup) -> GroupNow:

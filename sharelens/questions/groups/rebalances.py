@@ -6,15 +6,16 @@ A member that leaves and one that is fenced write the same records, so both are 
 import pyarrow as pa
 
 from sharelens.evidence.conditions import filter_rows
-from sharelens.groups.model_rebalances import streams_rebalances
+from sharelens.groups.model_rebalances import consumer_rebalances, streams_rebalances
 from sharelens.groups.rebalances import rebalances as share_rebalances
 from sharelens.output import Answer
 from sharelens.output.layouts import Layout
 from sharelens.questions.answers.completeness import closing_line, incomplete_rows
-from sharelens.questions.groups import rebalances_share, rebalances_streams
-from sharelens.tables.known_groups import is_streams_group, records_of_groups, share_group_records
+from sharelens.questions.groups import rebalances_consumer, rebalances_share, rebalances_streams
+from sharelens.tables.known_groups import group_kind, records_of_groups, share_group_records
 from sharelens.tables.port import Tables
 from sharelens.tables.where import Span
+from state_model.group_schemas import GroupKind
 
 FIRST = 1
 """Nothing proves that the first rebalance was the first one, so its mark alone is worth no warning."""
@@ -31,9 +32,13 @@ def rebalances(evidence: Tables, name: str, span: Span) -> Answer:
         SharelensError: only share state names it.
     """
     records = records_of_groups(evidence, frozenset([name]))
-    if is_streams_group(records):
-        table = rebalances_streams.rows(evidence, _in_span(streams_rebalances(records), span))
-        return _answer(evidence, table, rebalances_streams.LAYOUT, rebalances_streams.totals(table))
+    match group_kind(records):
+        case GroupKind.STREAMS:
+            table = rebalances_streams.rows(evidence, _in_span(streams_rebalances(records), span))
+            return _answer(evidence, table, rebalances_streams.LAYOUT, rebalances_streams.totals(table))
+        case GroupKind.CONSUMER:
+            table = rebalances_consumer.rows(evidence, _in_span(consumer_rebalances(records), span))
+            return _answer(evidence, table, rebalances_consumer.LAYOUT, rebalances_consumer.totals(table))
     table = rebalances_share.rows(evidence, _in_span(share_rebalances(share_group_records(evidence, name)), span))
     return _answer(evidence, table, rebalances_share.LAYOUT, rebalances_share.totals(table))
 

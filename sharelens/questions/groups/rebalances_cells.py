@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.output import UNKNOWN, Column, Row, heading, shortened, table_name
+from sharelens.output import UNKNOWN, Column, Row, heading, number_text, shortened, table_name
 from sharelens.output.group_words import member_name
 from sharelens.output.wording import counted
 
@@ -41,6 +41,30 @@ def texts_column(field: str, texts: Callable[[list[Any]], list[str]]) -> Column:
         fields=(field,),
         short=lambda row, width: shortened(row_texts(row), str, width),
     )
+
+
+def kept_column(noun: str) -> Column:
+    """`6/8`: the active tasks (or partitions) that stay, of those in the targets before and after."""
+    kept_field, lost_field = f"kept_{noun}", f"lost_{noun}"
+
+    def cell(row: Row) -> str:
+        kept_count, lost = row[kept_field], row[lost_field]
+        assert isinstance(kept_count, int)
+        assert isinstance(lost, int)
+        return f"{kept_count}/{kept_count + lost}" if kept_count + lost else UNKNOWN
+
+    return Column(heading=heading(kept_field), cell=cell, right=True, fields=(kept_field, lost_field))
+
+
+def size_column(noun: str) -> Column:
+    """`2-3`: the tasks (or partitions) of the members with the fewest and the most."""
+    fewest_field, most_field = f"fewest_{noun}", f"most_{noun}"
+
+    def cell(row: Row) -> str:
+        fewest, largest = row[fewest_field], row[most_field]
+        return number_text(largest) if fewest == largest else f"{fewest}-{largest}"
+
+    return Column(heading=f"{noun.upper()}-PER-MEMBER", cell=cell, right=True, fields=(fewest_field, most_field))
 
 
 def list_total(rebalances: pa.Table, field: str) -> int:

@@ -7,17 +7,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.groups.schemas import ACTIVE, STREAMS_REBALANCE
-from sharelens.output import UNKNOWN, Column, Row, name_cell, number_text
+from sharelens.output import name_cell
 from sharelens.output.layouts import Layout
 from sharelens.output.wording import counted
 from sharelens.questions.answers.shape import CLUSTER_ID
 from sharelens.questions.groups.rebalances_cells import (
     FIRST_FIELDS,
     LAST_FIELDS,
+    kept_column,
     list_total,
     members_column,
     members_total,
     movement_text,
+    size_column,
     texts_column,
 )
 from sharelens.tables.port import Tables
@@ -51,20 +53,6 @@ def _move_texts(moves: Iterable[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _kept_cell(row: Row) -> str:
-    """`6/8`: the active tasks that stay, of those in the targets before and after."""
-    kept_tasks, lost = row["kept_tasks"], row["lost_tasks"]
-    assert isinstance(kept_tasks, int)
-    assert isinstance(lost, int)
-    return f"{kept_tasks}/{kept_tasks + lost}" if kept_tasks + lost else UNKNOWN
-
-
-def _tasks_cell(row: Row) -> str:
-    """`2-3`: the tasks of the members with the fewest and the most."""
-    fewest, most_tasks = row["fewest_tasks"], row["most_tasks"]
-    return number_text(most_tasks) if fewest == most_tasks else f"{fewest}-{most_tasks}"
-
-
 LAYOUT = Layout(
     schema=ROW,
     fields=f"{FIRST_FIELDS} changed moved kept_tasks fewest_tasks stable_after_ms longest_without_owner_ms "
@@ -73,8 +61,8 @@ LAYOUT = Layout(
     cells=(
         *map(members_column, ("joined", "removed", "changed")),
         texts_column("moved", _move_texts),
-        Column(heading="KEPT-TASKS", cell=_kept_cell, right=True, fields=("kept_tasks", "lost_tasks")),
-        Column(heading="TASKS-PER-MEMBER", cell=_tasks_cell, right=True, fields=("fewest_tasks", "most_tasks")),
+        kept_column("tasks"),
+        size_column("tasks"),
     ),
     important="AT GROUP-EPOCH #MEMBERS JOINED REMOVED MOVED KEPT-TASKS WITHOUT-OWNER-MS STABLE-AFTER-MS STATE "
     "TASKS-PER-MEMBER STILL-WITHOUT-OWNER COMPLETENESS CHANGED ASSIGNMENT-EPOCH LOG-OFFSET GROUP",

@@ -11,7 +11,6 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.groups.replay import is_of_types
 from sharelens.measures.settings.over_time import GroupSettings
 from sharelens.output import Answer, table_name
 from sharelens.output.layouts import Layout
@@ -27,14 +26,15 @@ from sharelens.questions.stalled import long_enough, stall_stream
 from sharelens.questions.timelines import entries as entries_of
 from sharelens.questions.timelines.gap_entries import gap_entries
 from sharelens.questions.timelines.metadata_entries import metadata_entries
-from sharelens.questions.timelines.streams import streams_entries
+from sharelens.questions.timelines.modelled_groups import modelled_entries
 from sharelens.source.request import CutChoice
 from sharelens.tables.dlq_filter import DeadLetterFilter
-from sharelens.tables.known_groups import streams_groups
+from sharelens.tables.known_groups import groups_of_types, undecoded_groups
 from sharelens.tables.metadata_history import has_metadata_log
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_dead_letters, read_group_records, read_offset_commits
 from sharelens.tables.where import Span
+from state_model.consumer.records import CONSUMER_TYPES
 from state_model.streams.records import STREAMS_TYPES
 from state_model.topics import METADATA_TOPIC
 
@@ -50,17 +50,17 @@ def timeline(
     Raises:
         UsageError: the evidence has none of the names.
     """
-    of_streams = _streams_groups(evidence, key_filter)
-    scoped = scope(evidence, key_filter, cut, of_streams)
+    modelled_groups = _modelled_groups(evidence, key_filter)
+    scoped = scope(evidence, key_filter, cut, modelled_groups)
     now_ms, span = now_of(evidence, cut), up_to_cut(span, cut)
     stalling = stall_stream(scoped, span, settings, now_ms, min_duration_ms=min_duration_ms)
     groups = frozenset(scoped.places.column("group_id").unique().to_pylist())
-    records = read_group_records(evidence, None if key_filter.keeps_all else groups | of_streams)
-    commits = read_offset_commits(evidence, of_streams) if of_streams else None
+    records = read_group_records(evidence, None if key_filter.keeps_all else groups | modelled_groups)
+    commits = read_offset_commits(evidence, modelled_groups) if modelled_groups else None
     entries = [
         *entries_of.life_entries(event_rows(scoped)),
         *entries_of.group_entries(records),
-        *(() if commits is None else streams_entries(records, commits, cut.as_of_ms)),
+        *(() if commits is None else modelled_entries(records, commits, cut.as_of_ms)),
         *(entry for rows in stalling for entry in entries_of.stall_entries(long_enough(rows, min_duration_ms))),
         *_archived(scoped, cut, span, settings),
         *_redelivered(scoped, span),
@@ -70,12 +70,12 @@ def timeline(
     ]
     names = evidence.names({entry["topic_id"] for entry in entries if entry["topic_id"] is not None})
     table = entries_of.timeline_table(entries, names, span)
-    totals = _totals(table, {*groups, *of_streams, *table.column("group_id").to_pylist()})
+    totals = _totals(table, {*groups, *modelled_groups, *table.column("group_id").to_pylist()})
     return Answer(
         table=table,
         columns=(LAYOUT if len(totals) == 1 else SEVERAL_GROUPS).columns(),
         summary="\n".join([*totals, *_unseen(evidence), f"{closing_line(evidence)}; {now_text(evidence, now_ms)}"]),
-        warnings=(*scoped.warnings, *check_beginning(evidence, span.from_ms, now_ms)),
+        warnings=(*scoped.warnings, *undecoded_groups(evidence), *check_beginning(evidence, span.from_ms, now_ms)),
         none="nothing happened",
     )
 
@@ -86,12 +86,12 @@ def _unseen(evidence: Tables) -> Iterator[str]:
         yield f"unknown without {METADATA_TOPIC}: changes of settings, leaders and in-sync replicas"
 
 
-def _streams_groups(evidence: Tables, key_filter: KeyFilter) -> frozenset[str]:
-    """The streams groups that the filter selects; it selects none where it only names topics."""
-    if not key_filter.keeps_all:
-        return streams_groups(evidence, key_filter.groups)
-    records = read_group_records(evidence, None)
-    return frozenset(records.filter(is_of_types(records, STREAMS_TYPES)).column("group_id").to_pylist())
+def _modelled_groups(evidence: Tables, key_filter: KeyFilter) -> frozenset[str]:
+    """The consumer and streams groups that the filter selects; it selects none where it only names topics."""
+    if not key_filter.keeps_all and not key_filter.groups:
+        return frozenset()
+    records = read_group_records(evidence, None if key_filter.keeps_all else key_filter.groups)
+    return groups_of_types(records, (*CONSUMER_TYPES, *STREAMS_TYPES))
 
 
 def _totals(table: pa.Table, groups: Collection[str]) -> list[str]:

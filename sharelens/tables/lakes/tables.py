@@ -17,6 +17,11 @@ from sharelens.evidence.as_of import (
 from sharelens.evidence.clock_steps import LATE_RECORD, ClockStep, steps_around
 from sharelens.evidence.conditions import all_of, filter_rows
 from sharelens.evidence.losses import losses_up_to
+from sharelens.evidence.undecoded_groups import (
+    DECODED_FROM_RUN,
+    undecoded_consumer_records,
+    without_consumer_groups,
+)
 from sharelens.kafka_log.dead_letter_records import DLQ_RECORD
 from sharelens.lake import bounded_scan, dlq_partitions, user_topics
 from sharelens.lake.scan import Cut as PublishedCut
@@ -98,7 +103,7 @@ class LakeTables:
             HISTORY: partial(self._of_state_log, HISTORY),
             DELIVERIES: self._deliveries,
             STATES: lambda where, *_: [placed_states(lambda keys: self._states(keys, where.cut), where.keys)],
-            GROUP_RECORDS: lambda where, *_: [lake_places.group_records(self.rows.scan, where.keys.groups)],
+            GROUP_RECORDS: lambda where, *_: [self._group_records(where.keys.groups)],
             OFFSET_COMMITS: lambda where, *_: [
                 lake_places.offset_commits(self.rows.scan, where.keys.groups or frozenset())
             ],
@@ -297,6 +302,16 @@ class LakeTables:
     def samples(self) -> KeptBatches:
         """What runs kept of a cluster's batches."""
         return KeptBatches(self.settings.samples)
+
+    def _group_records(self, groups: frozenset[str] | None) -> pa.Table:
+        """Without those of consumer groups, where some of them were not decoded."""
+        rows = lake_places.group_records(self.rows.scan, groups)
+        return without_consumer_groups(rows) if self.undecoded_group_records else rows
+
+    @cached_property
+    def undecoded_group_records(self) -> int:
+        """By the run from which on decode knew them, and the keys of earlier records."""
+        return undecoded_consumer_records(self.rows.scan, self._lake.transaction(GROUP_RECORDS, DECODED_FROM_RUN))
 
     def group_log_covers(self) -> Mapping[int, GroupLogCover]:
         """By bronze.log_record and bronze.ingest_extent."""

@@ -296,6 +296,7 @@ class LogTables:
         return records
 
     _kept_groups: tuple[frozenset[str] | None, pa.Table] | None = None
+    undecoded_group_records = 0
 
     def group_log_covers(self) -> Mapping[int, GroupLogCover]:
         """By the headers of batches."""

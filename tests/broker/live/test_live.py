@@ -201,7 +201,7 @@ def test_what_can_not_be_read_is_one_line(words, text, code, capsys):
     [
         ("state --topic nope", "no topic nope in {place}; topics with share state: t-"),
         ("lag --group nope", "no share group nope in {place}; groups there: g-"),
-        ("describe --group nope", "no share or streams group nope in {place}; groups there: g-"),
+        ("describe --group nope", "no consumer, share or streams group nope in {place}; groups there: g-"),
         ("locate --topic nope --key k", "no topic nope in {place}; topics there: t-"),
     ],
 )

@@ -13,6 +13,7 @@ from sharelens.kafka_live.group_now import GroupNow, MemberNow, OffsetNow, Share
 from sharelens.live import check as live_check
 from sharelens.live.check import MOST_GROUPS, LiveCheck
 from sharelens.live.checked import UNCHECKED
+from state_model.group_schemas import GroupKind
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAABw"
@@ -50,7 +51,9 @@ def check(monkeypatch: pytest.MonkeyPatch) -> Any:
             return value
 
         cluster_check._coordinators = SimpleNamespace(
-            nodes=lambda groups: dict.fromkeys(groups, 4), offsets=answer, share_groups=answer, streams_groups=answer
+            nodes=lambda groups: dict.fromkeys(groups, 4),
+            offsets=answer,
+            **dict.fromkeys(("consumer_groups", "share_groups", "streams_groups"), answer),
         )
         return cluster_check
 
@@ -122,7 +125,7 @@ def test_incomplete_rows_and_clusters_without_coordinators_are_not_compared(chec
 def test_a_group_is_compared_by_state_epochs_and_members(check):
     assert "1 of 1 group the same" in check({"g": GROUP}).of_group("g", GROUP).line
     other = GROUP._replace(group_epoch=4, members={"n": MemberNow(4, frozenset())})
-    (warning,) = check({"g": other}).of_group("g", GROUP, is_streams=True).warnings
+    (warning,) = check({"g": other}).of_group("g", GROUP, GroupKind.STREAMS).warnings
     assert "g has group_epoch 3 by the log, 4 by the coordinator" in warning
     assert "member m has epoch 3 and 1 assigned by the log, is none by the coordinator" in warning
     assert "member n is none by the log" in warning

@@ -1,4 +1,6 @@
-"""Entries of a timeline about streams groups: groups, topologies, members, rebalances and committed offsets.
+"""Entries of a timeline about consumer and streams groups: groups, members, rebalances and committed offsets.
+
+Of consumer groups also the topics that regular expressions match, of streams groups also topologies.
 
 Offsets that somebody resets or alters are commits while the group has no members, or below the one before.
 """
@@ -12,60 +14,68 @@ import pyarrow.compute as pc
 
 from sharelens.groups.committed_offsets import TRANSACTIONAL, commit_changes
 from sharelens.groups.histories import histories
-from sharelens.groups.model_rebalances import streams_rebalances
+from sharelens.groups.model_rebalances import consumer_rebalances, streams_rebalances
+from sharelens.groups.model_replay import CONSUMER_MODEL, STREAMS_MODEL, GroupModel
 from sharelens.groups.replay import GroupChange, changes, is_of_types
 from sharelens.groups.schemas import DEAD, EMPTY, NOT_READY
 from sharelens.output.group_words import member_name, not_ready_reason
 from sharelens.output.wording import counted, name, number
 from sharelens.parameters.times import lasted
 from sharelens.questions.timelines.entries import Entry, entry_of
+from state_model.consumer.records import REGULAR_EXPRESSION
 from state_model.offset_commits import OffsetPlace
-from state_model.streams.records import MEMBER, METADATA, STREAMS_TYPES, TOPOLOGY
+from state_model.streams.records import TOPOLOGY
 from state_model.topics import OFFSETS_TOPIC
 
 FIRST_EPOCH = 2
 """The group epoch in the first record of a new group."""
-PARTITIONS_NAMED = 10
+NAMED = 10
+"""Topics or partitions in a text."""
+OR_CLASSIC = "or a classic group again"
 Rows = Sequence[Mapping[str, Any]]
 
 
-def streams_entries(records: pa.Table, commits: pa.Table, as_of_ms: int | None) -> Iterator[Entry]:
-    """Entries from GROUP_RECORD rows and from COMMIT_COLUMNS rows of streams groups, up to a log time."""
-    records = records.filter(is_of_types(records, STREAMS_TYPES))
+def modelled_entries(records: pa.Table, commits: pa.Table, as_of_ms: int | None) -> Iterator[Entry]:
+    """Entries from GROUP_RECORD rows and from COMMIT_COLUMNS rows of consumer and streams groups, up to a log time."""
+    records = records.filter(is_of_types(records, (*CONSUMER_MODEL.types, *STREAMS_MODEL.types)))
     if as_of_ms is not None:
         records = records.filter(pc.field("timestamp_ms") <= as_of_ms)
     groups = histories(records).groups.to_pylist()
-    yield from _of_records(records)
-    yield from _of_rebalances(streams_rebalances(records).to_pylist())
+    for model in (STREAMS_MODEL, CONSUMER_MODEL):
+        yield from _of_records(records, model)
+    yield from _of_rebalances(streams_rebalances(records).to_pylist(), "task")
+    yield from _of_rebalances(consumer_rebalances(records).to_pylist(), "partition")
     yield from _of_states([row for row in groups if row["valid_to_ms"] != row["valid_from_ms"]])
     yield from _of_offsets(commits, groups)
 
 
-def _of_records(records: pa.Table) -> Iterator[Entry]:
-    """Groups that begin and end, members that come and go, and topologies."""
+def _of_records(records: pa.Table, model: GroupModel) -> Iterator[Entry]:
+    """Groups that begin and end, members that come and go, topologies, and topics of regular expressions."""
     alive: set[str] = set()
     ended: set[str] = set()
     members: dict[tuple[str, str | None], str | None] = {}
     topologies: dict[str, Mapping[str, Any]] = {}
-    for change in changes(records, STREAMS_TYPES):
+    for change in changes(records, model.types):
         group = change.group_id
         if change.is_undecoded:
             continue
         match change.record_type:
-            case kind if kind == METADATA and change.is_tombstone:
+            case kind if kind == model.metadata and change.is_tombstone:
                 alive.discard(group)
                 ended.add(group)
                 topologies.pop(group, None)
-                yield _entry(change, "group_deleted", "")
-            case kind if kind == METADATA and group not in alive:
+                yield _entry(change, "group_deleted", OR_CLASSIC if model is CONSUMER_MODEL else "")
+            case kind if kind == model.metadata and group not in alive:
                 alive.add(group)
                 yield _beginning(change, is_new=group in ended)
-            case kind if kind == MEMBER:
+            case kind if kind == model.member:
                 yield _member_entry(change, members)
             case kind if kind == TOPOLOGY and change.value is not None:
                 event = "topology_changed" if topologies.get(group, change.value) != change.value else "topology_set"
                 topologies[group] = change.value
                 yield _entry(change, event, _topology_text(change.value))
+            case kind if kind == REGULAR_EXPRESSION and change.value is not None:
+                yield _entry(change, "expression_resolved", _expression_text(change))
 
 
 def _beginning(change: GroupChange, *, is_new: bool) -> Entry:
@@ -81,7 +91,11 @@ def _member_entry(change: GroupChange, members: dict[tuple[str, str | None], str
         return _entry(change, "member_left", member_name(str(change.member_id), members.pop(key, None)))
     event = "member_changed" if key in members else "member_joined"
     members[key] = client = change.value["clientId"]
-    where = f"on {name(change.value['clientHost'])}, process {name(change.value['processId'])}"
+    where = f"on {name(change.value['clientHost'])}"
+    if "processId" in change.value:
+        where += f", process {name(change.value['processId'])}"
+    if change.value.get("classicMemberMetadata") is not None:
+        where += ", classic protocol"
     return _entry(change, event, f"{member_name(str(change.member_id), client)} {where}")
 
 
@@ -93,18 +107,27 @@ def _topology_text(value: Mapping[str, Any]) -> str:
     return f"topology epoch {number(value['epoch'])}: {count}{sources}"
 
 
-def _of_rebalances(rows: Rows) -> Iterator[Entry]:
+def _expression_text(change: GroupChange) -> str:
+    """`"x.*" matches x1, x2`: the topics of a regular expression."""
+    topics = sorted((change.value or {})["topics"])
+    names = ", ".join(map(name, topics[:NAMED])) or "no topic"
+    remainder_text = f" and {len(topics) - NAMED} more" if len(topics) > NAMED else ""
+    return f"{name(change.member_id)} matches {names}{remainder_text}"
+
+
+def _of_rebalances(rows: Rows, noun: str) -> Iterator[Entry]:
     for row in rows:
         if row["group_epoch"] is None:
             continue
-        parts = [f"group epoch {number(row['group_epoch'])}", f"{counted(len(row['moved']), 'task')} moved"]
+        parts = [f"group epoch {number(row['group_epoch'])}", f"{counted(len(row['moved']), noun)} moved"]
         if row["stable_after_ms"] is not None:
             parts.append(f"stable after {lasted(row['stable_after_ms'])}")
-        if row["tasks_without_owner"]:
+        without_owner, still_without = row[f"{noun}s_without_owner"], row[f"{noun}s_still_without_owner"]
+        if without_owner:
             longest = lasted(row["longest_without_owner_ms"])
-            parts.append(f"{counted(row['tasks_without_owner'], 'task')} without an owner for {longest} at most")
-        if row["tasks_still_without_owner"]:
-            parts.append(f"{counted(row['tasks_still_without_owner'], 'task')} still without an owner")
+            parts.append(f"{counted(without_owner, noun)} without an owner for {longest} at most")
+        if still_without:
+            parts.append(f"{counted(still_without, noun)} still without an owner")
         yield _at(row, "rebalanced", row["at_ms"], ", ".join(parts), row["log_offset"])
 
 
@@ -143,8 +166,8 @@ def _of_offsets(commits: pa.Table, groups: Rows) -> Iterator[Entry]:
             moved.setdefault(key, {})[partition] = (old, new, change.log_offset)
     for (event, group, topic, at_ms, log_partition), partitions in moved.items():
         texts = [f"{partition}: {_move(old, new)}" for partition, (old, new, _) in sorted(partitions.items())]
-        remainder_text = f" and {len(texts) - PARTITIONS_NAMED} more" if len(texts) > PARTITIONS_NAMED else ""
-        text = f"{name(topic)} {', '.join(texts[:PARTITIONS_NAMED])}{remainder_text}"
+        remainder_text = f" and {len(texts) - NAMED} more" if len(texts) > NAMED else ""
+        text = f"{name(topic)} {', '.join(texts[:NAMED])}{remainder_text}"
         about = {"group_id": group, "log_partition": log_partition}
         yield _at(about, event, at_ms, text, min(offset for *_, offset in partitions.values()))
 
