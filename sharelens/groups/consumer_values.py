@@ -10,7 +10,7 @@ from sharelens.groups.replay import GroupChange, Partitions, partitions_of
 from sharelens.groups.schemas import CLASSIC, CONSUMER
 from state_model.consumer.group_spec import by_topic
 from state_model.consumer.group_values import NEW_METADATA, ConsumerGroup, ConsumerMember, member_metadata
-from state_model.consumer.reconciliation import MemberState, Partition
+from state_model.consumer.reconciliation import MemberAssignment, MemberState, Partition
 from state_model.group_targets import NEW_TARGET, NO_TARGET
 
 _STATE_NAMES: Final = {int(state): state.name for state in MemberState}
@@ -26,6 +26,14 @@ def read_value(change: GroupChange) -> Any:
 def partition_cell(partitions: Iterable[Partition]) -> Partitions:
     """The partitions as a TOPIC_PARTITIONS value."""
     return tuple(by_topic(partitions).items())
+
+
+def owned_partitions(assignment: MemberAssignment) -> frozenset[Partition]:
+    """The partitions of a member as Kafka describes them: also those that it must give up, until it has.
+
+    The rule is that of ConsumerGroupMember.asConsumerGroupDescribeMember.
+    """
+    return frozenset((*assignment.assigned, *assignment.pending))
 
 
 def consumer_group_values(group: ConsumerGroup | None, state: str | None = None) -> Row:

@@ -44,16 +44,20 @@ def named_partitions(partitions: Partitions, names: Mapping[str, str]) -> Rows:
     return sorted(named, key=lambda of_topic: (of_topic["topic"] or "", of_topic["topic_id"]))
 
 
-def assignment_column(field: str, heading: str) -> Column:
-    """`topic:0,1;topic:2` of a NAMED_PARTITIONS value, as the tools print it."""
+def assignment_column(heading: str, *fields: str) -> Column:
+    """`topic:0,1;topic:2` of NAMED_PARTITIONS values together, as the tools print them."""
 
     def cell(row: Row) -> str:
-        partitions = row[field]
-        assert isinstance(partitions, list)
-        numbers = ((of["topic"] or of["topic_id"], ",".join(map(str, of["partitions"]))) for of in partitions)
+        partitions: dict[str, list[int]] = {}
+        for field in fields:
+            value = row[field]
+            assert isinstance(value, list)
+            for of in value:
+                partitions.setdefault(of["topic"] or of["topic_id"], []).extend(of["partitions"])
+        numbers = ((topic, ",".join(map(str, sorted(of_topic)))) for topic, of_topic in sorted(partitions.items()))
         return ";".join(f"{table_name(topic)}:{text}" for topic, text in numbers) or number_text(None)
 
-    return Column(heading=heading, cell=cell, fields=(field,))
+    return Column(heading=heading, cell=cell, fields=fields)
 
 
 def cluster_and_group(evidence: Tables, name: str) -> dict[str, Any]:

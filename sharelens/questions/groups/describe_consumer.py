@@ -9,6 +9,7 @@ from sharelens.groups.committed_offsets import names_in_commits
 from sharelens.groups.consumer_values import (
     consumer_group_values,
     consumer_member_values,
+    owned_partitions,
     partition_cell,
     preferred_assignor,
 )
@@ -66,8 +67,12 @@ MEMBER_ROW = pa.schema(
             pa.list_(pa.string()),
             "topics that the member's regular expression matched when it was last resolved; null = no record of it",
         ),
-        column("partition_count", pa.int32(), "number of assigned partitions"),
-        column("assigned_partitions", NAMED_PARTITIONS, "current assignment, by topic"),
+        column(
+            "partition_count",
+            pa.int32(),
+            "number of partitions that the member has: assigned ones, and those that it must give up",
+        ),
+        column("assigned_partitions", NAMED_PARTITIONS, "current assignment without what it must give up, by topic"),
         column("pending_partitions", NAMED_PARTITIONS, "partitions that the member must give up, by topic"),
         column("target_partitions", NAMED_PARTITIONS, "target assignment, by topic"),
         *MARKS,
@@ -79,7 +84,7 @@ OFFSET_ROW = pa.schema(
         TOPIC,
         column("topic_id", pa.string(), "id of the topic; null = several topics had the name"),
         column("partition", pa.int32(), "partition of the topic"),
-        column("member_id", pa.string(), "member with the partition in its current assignment; null = none"),
+        column("member_id", pa.string(), "member that has the partition, perhaps to give it up; null = none"),
         column("client_id", pa.string(), "client id of the member; null = no member, or no record of its metadata"),
         column("client_host", pa.string(), "host of the member; null as before"),
         *COMMITTED,
@@ -115,7 +120,7 @@ def members(evidence: Tables, name: str, moment: ConsumerMoment) -> Answer:
             **cluster_and_group(evidence, name),
             **values,
             "matched_topics": None if resolved is None else sorted(resolved.topics),
-            "partition_count": sum(len(numbers) for _, numbers in values["assigned_partitions"]),
+            "partition_count": len(owned_partitions(member_assignment(member))),
             **{field: named_partitions(values[field] or (), names) for field in PARTITIONS},
             **moment.member_marks(member_id),
         }
@@ -127,7 +132,7 @@ def members(evidence: Tables, name: str, moment: ConsumerMoment) -> Answer:
 def offsets(
     evidence: Tables, name: str, moment: ConsumerMoment, prefix: LogPrefix, end_offsets: EndOffsets | None
 ) -> Answer:
-    """A row for each partition in a current assignment, and each partition with a committed offset.
+    """A row for each partition that a member has, and each partition with a committed offset.
 
     Without a commit there is no lag, as in the tool.
     """
@@ -137,7 +142,7 @@ def offsets(
     readers = {
         OffsetPlace(name, names.get(partition.topic_id, partition.topic_id), partition.partition): member_id
         for member_id, member in group.members.items()
-        for partition in member_assignment(member).assigned
+        for partition in owned_partitions(member_assignment(member))
     }
     topic_ids = {names.get(topic_id, topic_id): topic_id for topic_id in _topic_ids(group)}
     rows = committed_rows(
@@ -171,7 +176,7 @@ def group_of(moment: ConsumerMoment) -> ConsumerGroup:
 def _topic_ids(group: ConsumerGroup) -> set[str]:
     """The topics of all assignments."""
     assignments = map(member_assignment, group.members.values())
-    current = {partition.topic_id for each in assignments for partition in (*each.assigned, *each.pending)}
+    current = {partition.topic_id for each in assignments for partition in owned_partitions(each)}
     return current | {partition.topic_id for target in group.targets.values() for partition in target}
 
 
@@ -202,8 +207,8 @@ MEMBER_LAYOUT = Layout(
     "assigned_partitions target_partitions completeness",
     headings={"member_id": "CONSUMER-ID", "partition_count": "#PARTITIONS"},
     cells=(
-        assignment_column("assigned_partitions", "CURRENT-ASSIGNMENT"),
-        assignment_column("target_partitions", "TARGET-ASSIGNMENT"),
+        assignment_column("CURRENT-ASSIGNMENT", "assigned_partitions", "pending_partitions"),
+        assignment_column("TARGET-ASSIGNMENT", "target_partitions"),
     ),
     important="GROUP CONSUMER-ID CLIENT-ID #PARTITIONS CURRENT-ASSIGNMENT MEMBER-EPOCH MEMBER-STATE COMPLETENESS HOST",
 )

@@ -176,7 +176,7 @@ MEMBER_LAYOUT = Layout(
     schema=MEMBER_ROW,
     fields="group_id member_id client_host client_id partition_count member_epoch assigned_partitions completeness",
     headings={"member_id": "CONSUMER-ID", "partition_count": "#PARTITIONS"},
-    cells=(assignment_column("assigned_partitions", "ASSIGNMENT"),),
+    cells=(assignment_column("ASSIGNMENT", "assigned_partitions"),),
     important="GROUP CONSUMER-ID CLIENT-ID HOST #PARTITIONS ASSIGNMENT MEMBER-EPOCH COMPLETENESS",
 )
 

@@ -1,5 +1,6 @@
 """Groups of the log in the values that a coordinator describes them with."""
 
+from sharelens.groups.consumer_values import owned_partitions
 from sharelens.groups.replay import ShareGroup
 from sharelens.groups.streams_values import of_types
 from sharelens.kafka_live.group_now import GroupNow, MemberNow
@@ -23,7 +24,7 @@ def consumer_now(group: ConsumerGroup) -> GroupNow:
     """A consumer group."""
     members = {
         member_id: MemberNow(
-            member.assignment and member.assignment.member_epoch, frozenset(member_assignment(member).assigned)
+            member.assignment and member.assignment.member_epoch, owned_partitions(member_assignment(member))
         )
         for member_id, member in group.members.items()
     }
