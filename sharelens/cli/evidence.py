@@ -96,7 +96,8 @@ def evidence(
     shown: Shown,
 ) -> None:
     """Writes evidence of one group and one window: raw records, states before and after, events, findings.
-    Of a streams group: raw records, histories of members and tasks, rebalances, events, findings.
+    Of a consumer or streams group: raw records, histories of members, rebalances,
+    events; of a streams group also tasks and findings.
 
     Tables as CSV, JSON and Parquet, a report, and a manifest with the SHA-256 of sources and content. Repeated, the
     command writes the same content byte for byte. The last line has the hash to note elsewhere.

@@ -19,6 +19,7 @@ from sharelens.evidence.metadata_tables import configuration_rows
 from sharelens.evidence_folder import findings, notes
 from sharelens.evidence_folder.audit import audit
 from sharelens.evidence_folder.events import trace_events
+from sharelens.evidence_folder.modelled import consumer_answers, group_notes, streams_answers
 from sharelens.evidence_folder.notes import Note
 from sharelens.evidence_folder.question import Question
 from sharelens.evidence_folder.raw import RawLog, open_raw
@@ -35,7 +36,6 @@ from sharelens.evidence_folder.schemas import (
     TOPIC,
     TRACE_EVENT,
 )
-from sharelens.evidence_folder.streams import streams_answers, streams_notes
 from sharelens.evidence_folder.window import LogWindow, group_log_records, quarantined, state_records
 from sharelens.evidence_folder.writers import TableFiles, sorted_rows, write_file
 from sharelens.groups.summary import groups as group_rows
@@ -47,14 +47,17 @@ from sharelens.questions.answers.naming import ensure_known, resolve
 from sharelens.questions.state import FIELDS, state_table
 from sharelens.tables.cover import StatePartitionCover
 from sharelens.tables.dlq_filter import DeadLetterFilter
-from sharelens.tables.known_groups import streams_groups
+from sharelens.tables.known_groups import group_kind, groups_of_types
 from sharelens.tables.parts import Part
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_dead_letters, read_group_records, read_places, read_share_partitions
 from sharelens.tables.where import Keys
 from state_model.columnar.keys import LOG_ORDER
 from state_model.columnar.schemas import DELIVERY_HISTORY, SHARE_PARTITION_HISTORY, plain
+from state_model.consumer.records import CONSUMER_TYPES
 from state_model.errors import SharelensError
+from state_model.group_schemas import GroupKind
+from state_model.streams.records import STREAMS_TYPES
 from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 TABLES_FOLDER = "tables"
@@ -88,8 +91,8 @@ class Content:
 class ResolvedQuestion:
     """A question, and the share partitions that it is about in this evidence.
 
-    `keys`: the conditions as typed; `places`: the user partitions that the group has share state of. `is_of_streams`:
-    the group is a streams group, which has none.
+    `keys`: the conditions as typed; `places`: the user partitions that the group has share state of: none of another
+    `kind` of group.
     """
 
     question: Question
@@ -97,7 +100,7 @@ class ResolvedQuestion:
     keys: Keys
     places: Keys
     cover: Sequence[StatePartitionCover]
-    is_of_streams: bool = False
+    kind: GroupKind = GroupKind.SHARE
 
 
 def look_up(evidence: Tables, question: Question) -> ResolvedQuestion:
@@ -111,9 +114,10 @@ def look_up(evidence: Tables, question: Question) -> ResolvedQuestion:
     cover = tuple(evidence.cover())
     key_filter = parse_key_filter([question.group_id], question.topics, [])
     keys = resolve(evidence, key_filter)
-    of_streams = streams_groups(evidence, key_filter.groups)
-    ensure_known(evidence, key_filter, keys, of_streams)
-    first, _ = _times_of(evidence, question.group_id) if of_streams else times(cover)
+    records = read_group_records(evidence, key_filter.groups)
+    modelled = groups_of_types(records, (*CONSUMER_TYPES, *STREAMS_TYPES))
+    ensure_known(evidence, key_filter, keys, modelled)
+    first = pc.min(records.column("timestamp_ms")).as_py() if modelled else times(cover)[0]
     if first is None or question.to_ms <= first:
         begins = "holds no record" if first is None else f"begins at {time_text(first)}"
         raise SharelensError(
@@ -128,14 +132,8 @@ def look_up(evidence: Tables, question: Question) -> ResolvedQuestion:
         keys=keys,
         places=Keys(topics=places),
         cover=cover,
-        is_of_streams=bool(of_streams) and not places,
+        kind=group_kind(records, question.to_ms - 1) if modelled and not places else GroupKind.SHARE,
     )
-
-
-def _times_of(evidence: Tables, group_id: str) -> tuple[int | None, int | None]:
-    """First and last timestamp of a group's records."""
-    ends = pc.min_max(read_group_records(evidence, frozenset({group_id})).column("timestamp_ms"))
-    return ends["min"].as_py(), ends["max"].as_py()
 
 
 def write_content(evidence: Tables, resolved: ResolvedQuestion, folder: Path) -> Content:
@@ -149,10 +147,10 @@ def write_content(evidence: Tables, resolved: ResolvedQuestion, folder: Path) ->
     tables = folder / TABLES_FOLDER
     tables.mkdir(mode=0o700)
     raw = open_raw(evidence)
-    if resolved.is_of_streams:
-        _write_streams(evidence, raw, question, tables, content)
-    else:
+    if resolved.kind is GroupKind.SHARE:
         _write_share(evidence, raw, resolved, tables, content)
+    else:
+        _write_modelled(evidence, raw, resolved, tables, content)
     content.notes = list(dict.fromkeys(content.notes))
     rows = [{"code": note.code, "incomplete": note.incomplete, "detail": note.detail} for note in content.notes]
     _write(tables, "note", [pa.Table.from_pylist(rows, schema=NOTE)], NOTE, content)
@@ -179,8 +177,9 @@ def _write_share(evidence: Tables, raw: RawLog, resolved: ResolvedQuestion, fold
     content.notes[:0] = notes.of_window(resolved.cover, windows, content.tables, question)
 
 
-def _write_streams(evidence: Tables, raw: RawLog, question: Question, folder: Path, content: Content) -> None:
-    """The tables of a streams group: its log alone has all of it."""
+def _write_modelled(evidence: Tables, raw: RawLog, resolved: ResolvedQuestion, folder: Path, content: Content) -> None:
+    """The tables of a consumer or streams group: its log alone has all of it."""
+    question, is_of_streams = resolved.question, resolved.kind is GroupKind.STREAMS
     problems = [raw.problems()]
     group_log = group_log_records(raw, question.group_id, question.from_ms, question.to_ms, problems)
     _write(folder, "group_record", group_log, GROUP_LOG_RECORD, content)
@@ -189,11 +188,12 @@ def _write_streams(evidence: Tables, raw: RawLog, question: Question, folder: Pa
     group = _group(evidence, question)
     _write(folder, "group", [group], group.schema, content)
     _write_configuration(evidence, question, (), folder, content)
-    for name, answer in streams_answers(evidence, raw, question):
+    answers = streams_answers(evidence, raw, question) if is_of_streams else consumer_answers(evidence, question)
+    for name, answer in answers:
         content.answers[name] = answer
         _write(folder, name, [answer.table], answer.table.schema, content)
     history = content.answers["group_history"].table
-    content.notes += streams_notes(read_group_records(evidence, None), history, broken.num_rows, question)
+    content.notes += group_notes(read_group_records(evidence, None), history, broken.num_rows, question)
 
 
 def sync_folder(folder: Path) -> None:

@@ -6,9 +6,10 @@ import pyarrow as pa
 
 from sharelens.evidence_folder.events import MEANING
 from sharelens.evidence_folder.question import Question
-from sharelens.evidence_folder.tables import ALL_TABLES, ContentTable, meaning
+from sharelens.evidence_folder.tables import ALL_TABLES, ContentTable, kind_of, meaning
 from sharelens.output import name_cell
 from sharelens.parameters.times import time_text
+from state_model.group_schemas import GroupKind
 
 HEAD = """# Evidence {case}
 
@@ -49,18 +50,22 @@ records in `record`, give `state_after`. Offsets of the state log (`log_offset`)
 is not in it."""
 ABOUT_STREAMS = """`__consumer_offsets`. The log of the group coordinator has assignments and committed offsets: whether
 a member processed a task is not in it, nor whether a member that is gone left or was fenced."""
+ABOUT_CONSUMERS = """`__consumer_offsets`. The log of the group coordinator has assignments and committed offsets:
+whether a member processed a record is not in it, nor whether a member that is gone left or was fenced. A group whose
+records ended was deleted, or is a classic group again."""
+ABOUT = {GroupKind.CONSUMER: ABOUT_CONSUMERS, GroupKind.STREAMS: ABOUT_STREAMS}
 
 
 def readme(
     question: Question, cluster_id: str | None, record_counts: Mapping[str, int], columns: Mapping[str, pa.Schema]
 ) -> str:
     """The whole page; `columns`: the columns of each table as written."""
-    is_of_streams = "task_history" in record_counts
+    kind = kind_of(record_counts)
     head = HEAD.format(
         case=cell(question.case_id),
         cluster=cell(cluster_id or "unknown"),
-        kind="streams group" if is_of_streams else "share group",
-        about=ABOUT_STREAMS if is_of_streams else ABOUT_SHARE_GROUPS,
+        kind=f"{kind.value} group",
+        about=ABOUT.get(kind, ABOUT_SHARE_GROUPS),
         group=cell(name_cell(question.group_id)),
         topics=cell(", ".join(map(name_cell, question.topics)) or "all"),
         begin=time_text(question.from_ms),
@@ -71,7 +76,7 @@ def readme(
     events = "".join(f"| `{event}` | {meaning} |\n" for event, meaning in MEANING.items())
     remarks = f"\n## Events in `trace_event`\n\n| event | remark |\n|---|---|\n{events}"
     sections = "".join(_section(table, columns[table.name]) for table in written)
-    return f"{head}{overview}{'' if is_of_streams else remarks}{sections}"
+    return f"{head}{overview}{remarks if kind is GroupKind.SHARE else ''}{sections}"
 
 
 def _section(table: ContentTable, schema: pa.Schema) -> str:

@@ -8,13 +8,14 @@ import pyarrow as pa
 
 from sharelens.evidence_folder.notes import Note
 from sharelens.evidence_folder.question import Question
-from sharelens.evidence_folder.tables import ALL_TABLES
+from sharelens.evidence_folder.tables import ALL_TABLES, kind_of
 from sharelens.evidence_folder.writers import sorted_rows
 from sharelens.output import Answer, Column, name_cell, rows_of
 from sharelens.output.terminal import visible
 from sharelens.parameters.times import time_text
 from sharelens.questions import state
-from sharelens.report.unknowable import CANNOT_KNOW_OF_STREAMS
+from sharelens.report.unknowable import CANNOT_KNOW_OF_CONSUMERS, CANNOT_KNOW_OF_STREAMS
+from state_model.group_schemas import GroupKind
 
 ROWS_SHOWN = 100
 STYLE = """
@@ -63,6 +64,7 @@ FINDINGS = {
     "audit": "What the coordinators wrote against their rules",
 }
 STATES = {"state_before": "State before the window", "state_after": "State at the window's end"}
+UNKNOWABLE_OF = {GroupKind.CONSUMER: CANNOT_KNOW_OF_CONSUMERS, GroupKind.STREAMS: CANNOT_KNOW_OF_STREAMS}
 UNKNOWABLE = (
     "The log has outcomes, not acquisitions: it does not show which member had or has a record.",
     "A release, an expired lock and a member that left look the same; deliveries without an outcome are not logged.",
@@ -80,14 +82,13 @@ def report(
 ) -> str:
     """The page."""
     title = f"Evidence {visible(question.case_id)}"
-    is_of_streams = "task_history" in record_counts
-    kind = "Streams group" if is_of_streams else "Share group"
-    parts = [_head(title, kind, question, cluster_id), _completeness(notes)]
+    kind = kind_of(record_counts)
+    parts = [_head(title, f"{kind.value.title()} group", question, cluster_id), _completeness(notes)]
     parts += [_finding(name, heading, answers[name]) for name, heading in FINDINGS.items() if name in answers]
     for name, heading in STATES.items():
         if name in tables:
             parts.append(_section(heading, (), _table(name, tables[name], state.LAYOUT.columns())))
-    parts.append(_section("What cannot be known", CANNOT_KNOW_OF_STREAMS if is_of_streams else UNKNOWABLE, ""))
+    parts.append(_section("What cannot be known", UNKNOWABLE_OF.get(kind, UNKNOWABLE), ""))
     parts.append(_section("Files", (), _files(record_counts)))
     return PAGE.format(title=html.escape(title), style=STYLE, body="\n".join(parts))
 

@@ -1,18 +1,27 @@
 """The tables of a folder of evidence, in reading order, with the meaning of each column."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from sharelens.evidence.schemas import GROUP_RECORD
 from sharelens.evidence_folder import schemas
-from sharelens.groups.schemas import GROUP_HISTORY, GROUPS, MEMBER_HISTORY, STREAMS_REBALANCE, TASK_HISTORY
+from sharelens.groups.schemas import (
+    CONSUMER_REBALANCE,
+    GROUP_HISTORY,
+    GROUPS,
+    MEMBER_HISTORY,
+    STREAMS_REBALANCE,
+    TASK_HISTORY,
+)
 from sharelens.measures import schemas as measured
 from sharelens.questions import redelivered
 from sharelens.questions.dead_letters import columns as letter_columns
 from sharelens.questions.dead_letters import poison
 from state_model.audit.columnar.finding_schema import FINDING
 from state_model.columnar.schemas import COMPLETENESS, DELIVERY_HISTORY, PLACED_STATE, SHARE_PARTITION_HISTORY, column
+from state_model.group_schemas import GroupKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +38,7 @@ TIMELINE_MEANING = pa.schema(
     [
         column("at_ms", pa.int64(), "time of the event, epoch milliseconds"),
         column("event", pa.string(), "name of the event, as in `sharelens timeline`"),
-        column("group_id", pa.string(), "streams group"),
+        column("group_id", pa.string(), "group"),
         column("topic_id", pa.string(), "null: the event is about the group"),
         column("partition", pa.int32(), "null: the event is about the group"),
         column("records", pa.int64(), "null: the event counts no records"),
@@ -212,15 +221,15 @@ STREAMS_TABLES = (
     ),
     ContentTable(
         name="timeline",
-        one_row="an event of the streams group in the window, with the record that proves it",
+        one_row="an event of the group in the window, with the record that proves it",
         order="at_ms, event",
         schemas=(TIMELINE_MEANING,),
     ),
     ContentTable(
         name="rebalance",
-        one_row="a group epoch of the window: members, tasks that moved, and for how long tasks had no owner",
+        one_row="a group epoch of the window: members, what moved, and for how long partitions or tasks had no owner",
         order="log_offset",
-        schemas=(STREAMS_REBALANCE,),
+        schemas=(STREAMS_REBALANCE, CONSUMER_REBALANCE),
     ),
     ContentTable(
         name="group_history",
@@ -241,8 +250,15 @@ STREAMS_TABLES = (
         schemas=(TASK_HISTORY,),
     ),
 )
-"""Tables that only a folder about a streams group has."""
+"""Tables that only a folder about a streams group has; one about a consumer group has no finding and no tasks."""
 ALL_TABLES = (TABLES[0], *STREAMS_TABLES, *TABLES[1:])
+
+
+def kind_of(names: Collection[str]) -> GroupKind:
+    """The kind of group that a folder with these tables is about."""
+    if "task_history" in names:
+        return GroupKind.STREAMS
+    return GroupKind.CONSUMER if "member_history" in names else GroupKind.SHARE
 
 
 def meaning(table: ContentTable, column: str) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sharelens.groups.schemas import STREAMS
+from sharelens.groups.schemas import CONSUMER, STREAMS
 from sharelens.output.wording import name
 from sharelens.pages.address import MOMENTS, Address, Options, options_of, path
 from sharelens.parameters.times import time_text
@@ -71,14 +71,16 @@ def group_page(group: str, options: Options, group_type: str) -> Plan:
         "dlq": "Dead letters",
         "rebalances": "Epochs and members over time",
     }
-    chosen = [*titles] if group_type != STREAMS else ["overview", "describe", "rebalances"]
-    sections = [_section(titles[question], question, named) for question in chosen]
-    sections.insert(1, _section("State", "describe", (*named, ("state", "on"))))
-    sections.insert(3, _section("Members", "describe", (*named, ("members", "on"))))
+    # No finding is about consumer groups, which have no share partitions either.
+    chosen = {STREAMS: ["overview", "describe", "rebalances"], CONSUMER: ["describe", "rebalances"]}
+    sections = [_section(titles[question], question, named) for question in chosen.get(group_type, [*titles])]
+    offsets = sections.index(_section(titles["describe"], "describe", named))
+    sections.insert(offsets + 1, _section("Members", "describe", (*named, ("members", "on"))))
     if group_type == STREAMS:
-        sections.insert(4, _section("Tasks", "describe", (*named, ("tasks", "on"))))
-    else:
-        sections.insert(3, _over_time("Lag", "lag", (*_up_to_moment(named), ("every", "auto"))))
+        sections.insert(offsets + 2, _section("Tasks", "describe", (*named, ("tasks", "on"))))
+    elif group_type != CONSUMER:
+        sections.insert(offsets + 1, _over_time("Lag", "lag", (*_up_to_moment(named), ("every", "auto"))))
+    sections.insert(offsets, _section("State", "describe", (*named, ("state", "on"))))
     sections.append(_over_time("What happened", "timeline", named))
     return Plan(title=f"Group {name(group)}", sections=sections, way=(("Groups", "/groups"),))
 

@@ -11,8 +11,8 @@ from sharelens.report.answer_sheets import RECORD_OFFSETS
 
 AUDIT, BEFORE, GROUPS = "audit", "before", "groups"
 
-OF_STREAMS = frozenset({"committed_offset", "subtopology_id"})
-"""Fields of rows about partitions that a streams group reads: they have no share partition."""
+OTHER_GROUPS = frozenset({"committed_offset", "subtopology_id"})
+"""Fields of rows about partitions that a consumer or streams group reads: they have no share partition."""
 
 
 def href(row: Row, field: str) -> str | None:
@@ -52,7 +52,7 @@ def _share_partition(row: Row, _: str) -> str | None:
     group, topic, partition = row.get("group_id"), row.get("topic") or row.get("topic_id"), row.get("partition")
     if not isinstance(group, str) or not isinstance(topic, str) or not isinstance(partition, int):
         return None
-    if row.keys() & OF_STREAMS:
+    if row.keys() & OTHER_GROUPS:
         return None
     return path(GROUPS, group, topic, str(partition))
 

@@ -15,4 +15,9 @@ CANNOT_KNOW_OF_STREAMS = (
     "Whether a member of a streams group left or was fenced: the records are the same.",
     "Whether a member processes a task: the log has assignments, and offsets as they are committed.",
 )
+CANNOT_KNOW_OF_CONSUMERS = (
+    "Whether a member of a consumer group left or was fenced: the records are the same.",
+    "Whether a consumer group whose records ended was deleted, or is a classic group again.",
+    "Whether a member of a consumer group processes a partition: the log has assignments, and offsets as committed.",
+)
 NOT_THERE = ("Records before the beginning of the evidence, or in its gaps.",)

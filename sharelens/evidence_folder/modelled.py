@@ -1,9 +1,10 @@
-"""What an evidence folder has of a streams group: histories, rebalances, events, findings, and the audit.
+"""What an evidence folder has of a consumer or streams group: histories, rebalances and events.
 
-All comes from records of the group coordinator with a timestamp before the window's end.
+Of a streams group also the histories of tasks, findings, and the audit. All comes from records of the group
+coordinator with a timestamp before the window's end.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +17,8 @@ from sharelens.findings.finding import FINDING, finding_rows
 from sharelens.findings.streams import found_in
 from sharelens.findings.thresholds import Thresholds
 from sharelens.groups.histories import histories
-from sharelens.groups.model_rebalances import streams_rebalances
+from sharelens.groups.intervals import Histories
+from sharelens.groups.model_rebalances import consumer_rebalances, streams_rebalances
 from sharelens.groups.replay import is_of_types
 from sharelens.measures.stalls.intervals import MIN_DURATION_MS
 from sharelens.output import Answer
@@ -26,7 +28,7 @@ from sharelens.parameters.times import time_text
 from sharelens.questions.answers.completeness import incomplete_rows
 from sharelens.questions.audits import audit
 from sharelens.questions.findings.streams_signs import streams_signs
-from sharelens.questions.groups import rebalances_streams
+from sharelens.questions.groups import rebalances_consumer, rebalances_streams
 from sharelens.questions.timelines import timeline
 from sharelens.source.request import CutChoice
 from sharelens.tables.port import Tables
@@ -38,6 +40,7 @@ from state_model.audit.rule import Need
 from state_model.audit.severities import ERROR, WARNING
 from state_model.audit.streams.table import RULES
 from state_model.columnar.completeness import Completeness
+from state_model.consumer.records import CONSUMER_TYPES
 from state_model.streams.records import STREAMS_TYPES
 
 LISTED = {
@@ -58,29 +61,44 @@ FINDING_LAYOUT = Layout(
 
 def streams_answers(evidence: Tables, raw: RawLog, question: Question) -> Iterator[tuple[str, Answer]]:
     """Each table's name with its answer."""
-    group, last_ms = frozenset({question.group_id}), question.to_ms - 1
-    records = read_group_records(evidence, group)
-    records = records.filter(is_of_types(records, STREAMS_TYPES))
-    records = records.filter(pc.field("timestamp_ms") <= last_ms)
+    records, last_ms = _records(evidence, question, STREAMS_TYPES), question.to_ms - 1
     signs = streams_signs(evidence, records, last_ms, min(last_ms, _newest_ms(records)))
     rows = finding_rows(found_in(signs, Thresholds()), lambda *_: "").select(AT_THE_END.names)
     yield "finding", Answer(table=rows, columns=FINDING_LAYOUT.columns(), none="nothing is wrong at the window's end")
-    cut, span = CutChoice(as_of_ms=last_ms), Span(from_ms=question.from_ms, to_ms=question.to_ms)
-    settings = question.group_settings()
-    yield "timeline", timeline.timeline(evidence, KeyFilter(groups=group), cut, span, settings, MIN_DURATION_MS)
-    rebalances = streams_rebalances(records).filter(pc.field("at_ms") >= question.from_ms)
-    yield "rebalance", Answer(table=rebalances, columns=rebalances_streams.LAYOUT.columns(), none="no rebalance")
     group_histories = histories(records)
-    for name, rows in (
-        ("group", group_histories.groups),
-        ("member", group_histories.members),
-        ("task", group_histories.tasks),
-    ):
-        yield f"{name}_history", Answer(table=_touching(rows, question))
+    yield from _answers(evidence, question, group_histories, streams_rebalances(records), rebalances_streams.LAYOUT)
+    yield "task_history", Answer(table=_touching(group_histories.tasks, question))
     yield "audit", _audit(raw, question)
 
 
-def streams_notes(records: pa.Table, histories: pa.Table, quarantined: int, question: Question) -> Iterator[Note]:
+def consumer_answers(evidence: Tables, question: Question) -> Iterator[tuple[str, Answer]]:
+    """Each table's name with its answer; there are no findings and no rules of the audit about consumer groups."""
+    records = _records(evidence, question, CONSUMER_TYPES)
+    rebalances = rebalances_consumer.rows(evidence, consumer_rebalances(records))
+    yield from _answers(evidence, question, histories(records), rebalances, rebalances_consumer.LAYOUT)
+
+
+def _records(evidence: Tables, question: Question, types: Collection[int]) -> pa.Table:
+    """GROUP_RECORD rows of the group with these types, before the window's end."""
+    records = read_group_records(evidence, frozenset({question.group_id}))
+    records = records.filter(is_of_types(records, types))
+    return records.filter(pc.field("timestamp_ms") < question.to_ms)
+
+
+def _answers(
+    evidence: Tables, question: Question, of_group: Histories, rebalances: pa.Table, layout: Layout
+) -> Iterator[tuple[str, Answer]]:
+    """What groups of both kinds have."""
+    cut, span = CutChoice(as_of_ms=question.to_ms - 1), Span(from_ms=question.from_ms, to_ms=question.to_ms)
+    key_filter, settings = KeyFilter(groups=frozenset({question.group_id})), question.group_settings()
+    yield "timeline", timeline.timeline(evidence, key_filter, cut, span, settings, MIN_DURATION_MS)
+    within = rebalances.filter(pc.field("at_ms") >= question.from_ms)
+    yield "rebalance", Answer(table=within, columns=layout.columns(), none="no rebalance")
+    for name, rows in (("group", of_group.groups), ("member", of_group.members)):
+        yield f"{name}_history", Answer(table=_touching(rows, question))
+
+
+def group_notes(records: pa.Table, histories: pa.Table, quarantined: int, question: Question) -> Iterator[Note]:
     """Causes of incomplete evidence.
 
     `records`: GROUP_RECORD rows of all groups; `histories`: GROUP_HISTORY rows; `quarantined`: unreadable batches and
