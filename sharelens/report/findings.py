@@ -68,7 +68,7 @@ def _section(row: questions.Finding) -> str:
 
 def tiles(gathered: Gathered) -> Sequence[Tile]:
     """The row of figures under the findings."""
-    of_share_groups = () if gathered.is_about_streams_alone else _share_tiles(gathered)
+    of_share_groups = () if gathered.other_groups_alone else _share_tiles(gathered)
     return (*of_share_groups, *(_streams_tiles(gathered.signs) if gathered.signs.streams else ()))
 
 

@@ -1,7 +1,7 @@
 """Gathers the answers of a report, all of one cut."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from sharelens.findings.signs import Signs
 from sharelens.findings.thresholds import Thresholds
 from sharelens.findings.verdict import Verdict
-from sharelens.groups.schemas import SHARE, STREAMS
+from sharelens.groups.schemas import CONSUMER, SHARE, STREAMS
 from sharelens.kafka_log.dead_letter_records import DLQ_RECORD
 from sharelens.measures.catalog import STAGED
 from sharelens.measures.figures import of_sums
@@ -41,9 +41,9 @@ from sharelens.report import orders
 from sharelens.report.evidence import with_traces
 from sharelens.report.lag_lines import LagPicture
 from sharelens.report.maps import Drawn
+from sharelens.report.model_digest import ModelDigest, consumer_digest, streams_digest
 from sharelens.report.ranking import GroupRanking, group_ranking, share_partition_ranking
 from sharelens.report.reading import Reading, outcomes_of
-from sharelens.report.streams_digest import StreamsDigest, streams_digest
 from sharelens.report.timelines import GroupTimeline, TimelineReading, drawn_groups
 from sharelens.source.request import CutChoice
 from sharelens.tables.known_groups import streams_groups
@@ -125,16 +125,18 @@ class Gathered:
     ranking: GroupRanking
     answers: Mapping[str, Answer]
     pictures: Pictures
-    streams: StreamsDigest
+    streams: ModelDigest
+    consumers: ModelDigest
     written_ms: Mapping[str, int]
     traced: Sequence[tuple[Key, int]]
     warnings: Sequence[str]
 
     @property
-    def is_about_streams_alone(self) -> bool:
-        """Whether there are streams groups and no share partition."""
-        has_share_partitions = self.answers["lag"].row_count > 0 or self.written_ms
-        return self.streams.groups.num_rows > 0 and not has_share_partitions
+    def other_groups_alone(self) -> str | None:
+        """STREAMS or CONSUMER where there are such groups and no share partition, streams groups first; else None."""
+        if self.answers["lag"].row_count > 0 or self.written_ms:
+            return None
+        return STREAMS if self.streams.groups.num_rows else CONSUMER if self.consumers.groups.num_rows else None
 
 
 def gather(evidence: Tables, question: ReportQuestion) -> Gathered:
@@ -173,6 +175,7 @@ def gather(evidence: Tables, question: ReportQuestion) -> Gathered:
         "life": lives.answer(),
         "groups": groups_part(all_groups, [SHARE]),
         "streams_groups": groups_part(all_groups, [STREAMS]),
+        "consumer_groups": replace(coordinated, table=coordinated.table.filter(pc.field("group_type") == CONSUMER)),
     }
     drawn_places, records = _of_groups(scoped, drawn), read_group_records(evidence, frozenset(drawn))
     events = [
@@ -194,7 +197,8 @@ def gather(evidence: Tables, question: ReportQuestion) -> Gathered:
             pins=pins,
             outcomes=outcomes_of(scoped),
         ),
-        streams=streams_digest(evidence, _streams_groups(key_filter), cut.as_of_ms, question.span),
+        streams=streams_digest(evidence, _groups(key_filter), cut.as_of_ms, question.span),
+        consumers=consumer_digest(evidence, _groups(key_filter), cut.as_of_ms, question.span),
         written_ms=read.written_ms,
         traced=traced,
         warnings=_said_once(scoped, [*answers.values(), coordinated], lags, read_signs),
@@ -295,8 +299,8 @@ def _said_once(scoped: Scope, answers: Iterable[Answer], lags: Answer, read_sign
     return tuple(dict.fromkeys([*lines, *unnamed_topics(lags.table), *read_signs.warnings]))
 
 
-def _streams_groups(key_filter: KeyFilter) -> frozenset[str] | None:
-    """The streams groups that the report is about; None: all."""
+def _groups(key_filter: KeyFilter) -> frozenset[str] | None:
+    """The groups that the report is about; None: all."""
     return None if key_filter.keeps_all else frozenset(key_filter.groups)
 
 

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from sharelens import __version__
 from sharelens.findings.signs import Audited
+from sharelens.groups.schemas import SHARE
 from sharelens.measures.stalls.intervals import MIN_DURATION_MS
 from sharelens.output import Answer, Row
 from sharelens.output.wording import counted, moment, name, number, place
@@ -22,11 +23,11 @@ from sharelens.report.answer_sheets import RECORD_OFFSETS, answer_sheets
 from sharelens.report.findings import SECTION_OF, Anchors, findings, tiles
 from sharelens.report.gather import Gathered, trace_of
 from sharelens.report.model import Page, Section, Sheet
+from sharelens.report.modelled_groups import consumer_sections, streams_sections
 from sharelens.report.orders import ROWS_SHOWN
 from sharelens.report.pictures import CountsPicture
 from sharelens.report.rendering import environment, script_digest, text_of
-from sharelens.report.streams import streams_sections
-from sharelens.report.unknowable import CANNOT_KNOW, CANNOT_KNOW_OF_STREAMS, NOT_THERE
+from sharelens.report.unknowable import CANNOT_KNOW, CANNOT_KNOW_OF_CONSUMERS, CANNOT_KNOW_OF_STREAMS, NOT_THERE
 from sharelens.source.request import Source
 from sharelens.tables.cover import StatePartitionCover
 
@@ -75,7 +76,7 @@ def build(gathered: Gathered, source: Source, written_ms: int) -> Page:
 
 def _title(gathered: Gathered) -> str:
     cluster = gathered.evidence.cluster_id
-    groups = "Streams groups" if gathered.is_about_streams_alone else "Share groups"
+    groups = f"{(gathered.other_groups_alone or SHARE).title()} groups"
     return groups if cluster in (None, "unknown") else f"{groups} of {name(cluster)}"
 
 
@@ -167,8 +168,9 @@ def _facts(gathered: Gathered) -> Sequence[tuple[str, str]]:
 def _sections(gathered: Gathered, line: _Commands, anchors: Anchors, traces: Sequence[Sheet]) -> Sequence[Section]:
     of_share_groups = (*_state_sections(gathered, line), *_event_sections(gathered, line, anchors))
     return (
-        *(() if gathered.is_about_streams_alone else of_share_groups),
+        *(() if gathered.other_groups_alone else of_share_groups),
         *streams_sections(gathered.streams, gathered.answers["streams_groups"], line.rebalances),
+        *consumer_sections(gathered.consumers, gathered.answers["consumer_groups"], line.rebalances),
         _audit_section(gathered.signs.audited, line.of("audit")),
         *_evidence_sections(gathered, line, traces),
     )
@@ -284,7 +286,7 @@ def _evidence_sections(gathered: Gathered, line: _Commands, traces: Sequence[She
         caption="Gaps: state-log offsets that the evidence lacks", row_limit=ROWS_SHOWN, command=command,
     )  # fmt: skip
     return (
-        *(() if gathered.is_about_streams_alone else (of_traces,)),
+        *(() if gathered.other_groups_alone else (of_traces,)),
         Section(name="evidence", title="Freshness and gaps", sheets=(*partitions, *gaps)),
         Section(
             name="unknown",
@@ -299,8 +301,10 @@ def _worst_covered(part: StatePartitionCover) -> tuple[int, ...]:
 
 
 def _cannot_know(gathered: Gathered) -> Sequence[str]:
-    of_share_groups = () if gathered.is_about_streams_alone else CANNOT_KNOW
-    return (*of_share_groups, *(CANNOT_KNOW_OF_STREAMS if gathered.streams.groups.num_rows else ()), *NOT_THERE)
+    of_share_groups = () if gathered.other_groups_alone else CANNOT_KNOW
+    of_streams = CANNOT_KNOW_OF_STREAMS if gathered.streams.groups.num_rows else ()
+    of_consumers = CANNOT_KNOW_OF_CONSUMERS if gathered.consumers.groups.num_rows else ()
+    return (*of_share_groups, *of_streams, *of_consumers, *NOT_THERE)
 
 
 def _traces(gathered: Gathered, line: _Commands) -> list[tuple[tuple[Key, int], Sheet]]:

@@ -4,27 +4,16 @@ import pytest
 
 from sharelens.pages.composed import group_page
 
+SHARED = "Epochs and members over time|What happened in the last hour"
+TITLES = {
+    "share": "What is wrong now|State|Offsets and lag|Lag in the last hour|Members|Stalls|Dead letters",
+    "streams": "What is wrong now|State|Offsets and lag|Members|Tasks",
+    "consumer": "State|Offsets and lag|Members",
+}
 
-@pytest.mark.parametrize(
-    ("kind", "titles"),
-    [
-        (
-            "share",
-            "What is wrong now|State|Offsets and lag|Lag in the last hour|Members|Stalls|Dead letters|"
-            "Epochs and members over time|What happened in the last hour",
-        ),
-        (
-            "streams",
-            "What is wrong now|State|Offsets and lag|Members|Tasks|Epochs and members over time|"
-            "What happened in the last hour",
-        ),
-        (
-            "consumer",
-            "State|Offsets and lag|Members|Epochs and members over time|What happened in the last hour",
-        ),
-    ],
-)
+
+@pytest.mark.parametrize(("kind", "titles"), TITLES.items())
 def test_the_page_of_a_group_has_the_answers_of_its_kind(kind: str, titles: str) -> None:
     plan = group_page("g", (), kind)
-    assert [section.title for section in plan.sections] == titles.split("|")
+    assert [section.title for section in plan.sections] == f"{titles}|{SHARED}".split("|")
     assert all(("group", "g") in section.address.options for section in plan.sections)

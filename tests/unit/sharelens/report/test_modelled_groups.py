@@ -1,23 +1,27 @@
-"""The section of streams groups: owners of tasks as a picture, rebalances, times in which a group was not ready."""
+"""The sections of consumer and streams groups: owners as a picture, rebalances, times of not being ready."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from sharelens.parameters.filters import KeyFilter
 from sharelens.report.model import Section
-from sharelens.report.streams import streams_sections
-from sharelens.report.streams_digest import StreamsDigest, streams_digest
+from sharelens.report.model_digest import ModelDigest, consumer_digest, streams_digest
+from sharelens.report.modelled_groups import consumer_sections, streams_sections
 from sharelens.source.request import CutChoice, Source
 from sharelens.tables.opening import open_evidence
 from sharelens.tables.where import Span
 from tests.datasets import dataset
+from tests.logs.consumer_logs import REMOVED_B, SCALED_OUT, entries
+from tests.logs.group_files import write_group_partition
+from tests.logs.state_logs import ORDERS_ID
 from tests.report_pages import gathered, page, sheet_rows
 
 pytestmark = pytest.mark.slow
 
 
-def digest_of(name: str, *groups: str, until_ms: int | None = None) -> StreamsDigest:
+def digest_of(name: str, *groups: str, until_ms: int | None = None) -> ModelDigest:
     source = Source(log_dirs=(str(dataset(name) / "logs"),), needs_state_log=False)
     with open_evidence(source) as evidence:
         return streams_digest(evidence, frozenset(groups) or None, until_ms, Span())
@@ -102,3 +106,33 @@ def test_a_report_can_be_about_one_streams_group() -> None:
 
 def test_without_a_streams_group_there_is_no_section() -> None:
     assert sections_of("timeouts") == ()
+
+
+def test_consumer_groups_have_owners_of_partitions_and_rebalances() -> None:
+    source = Source(log_dirs=(str(dataset("admin") / "logs"),))
+    report = gathered(source)
+    (section,) = consumer_sections(report.consumers, report.answers["consumer_groups"], command)
+    assert (section.name, section.title) == ("consumer", "Consumer groups")
+    assert any("No finding is about consumer groups" in text for text in section.paragraphs)
+    assert [figure.name for figure in section.figures] == ["consumer-owners-1", "consumer-owners-2"]
+    for figure in section.figures:
+        for place in ("alpha-0", "alpha-1", "alpha-2", "beta-0", "beta-1"):
+            assert f">{place}</text>" in figure.drawing.wide
+            assert f"partition {place}: " in figure.drawing.wide
+    groups, *rebalances = [sheet_rows(sheet) for sheet in section.sheets]
+    assert {row["Group"] for row in groups} == {"consumer-app", "regex-app"}
+    assert [[row["Group epoch"] for row in rows] for rows in rebalances] == [["3", "2"], ["3", "2"]]
+    assert report.other_groups_alone is None
+    assert "Consumer groups" in page(source)
+
+
+def test_a_partition_has_a_bar_for_the_whole_time_of_its_owner(tmp_path: Path) -> None:
+    write_group_partition(tmp_path, entries((*SCALED_OUT, *REMOVED_B)))
+    with open_evidence(Source(log_dirs=(str(tmp_path),), include_uncommitted=True, needs_state_log=False)) as evidence:
+        digest = consumer_digest(evidence, None, None, Span())
+    rows = [
+        (row["partition"], row["member_id"], row["valid_from_ms"], row["valid_to_ms"])
+        for row in digest.owned.to_pylist()
+    ]
+    assert sorted(rows, key=repr) == [(0, "a", 104, None), (1, "a", 104, 112), (1, "b", 113, 114)]
+    assert set(digest.owned.column("part").to_pylist()) == {ORDERS_ID}
