@@ -153,7 +153,7 @@ def _existing(
         newest = moment.newest
         when = "is deleted" if as_of_ms is None else f"did not exist at {time_text(as_of_ms)}"
         if of_kind is GroupKind.CONSUMER:  # a group that has only members of the classic protocol is a classic group
-            when += ", or was a classic group again"
+            when += ", or a classic group again" if as_of_ms is None else ", or was a classic group"
         raise SharelensError(
             f"{kind} {name_cell(name)} {when}: its tombstone is of {time_text(newest.log_time_ms)} "
             f"(__consumer_offsets-{newest.log_partition} @ {newest.log_offset}); describe it as of a time before"
