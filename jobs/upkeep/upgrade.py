@@ -25,6 +25,7 @@ from jobs.run import Pipeline
 from jobs.upkeep.exchange import OLDER, exchange, is_complete
 from jobs.upkeep.upgrade_plan import FILLED, Kind, Need, derived_from, look
 from jobs.writing import Writer
+from sharelens.evidence.undecoded_groups import DECODED_FROM_RUN
 from sharelens.lake import crash_points, durability, gates, lock
 from sharelens.lake.commit import create_tables, write
 from sharelens.lake.lake import Lake
@@ -38,7 +39,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BATCH_ROWS = 1 << 16
-APPLICATIONS = (*books.MARKER, "measure-step", "letter-causes", "check", "maintain", "maintain-cuts")
+APPLICATIONS = (
+    *(*books.MARKER, "measure-step", "letter-causes", "check", "maintain", "maintain-cuts"),
+    DECODED_FROM_RUN,
+)
 """The applications whose transactions are carried over."""
 
 
