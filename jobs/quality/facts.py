@@ -21,6 +21,7 @@ from jobs.quality.results import earlier_volumes
 from jobs.quality.rule import AUDIT, EVIDENCE, FRESHNESS, KEYS, REFERENCES, SHAPE, STAGE, VOLUME, Reference, Rule
 from jobs.quality.slices import Scope
 from jobs.quality.suites import field_text
+from sharelens.lake.commit import required_columns
 from sharelens.lake.lake import Lake
 from sharelens.lake.tables import TABLES
 from state_model.audit.columnar.suppressed import sifted
@@ -136,7 +137,8 @@ def _shape(facts: Facts, scope: Scope, table: str) -> None:
     scope.lake.snapshot(table, version)
     texts = [field_text(column) for column in scope.lake.schema(table, version)]
     facts.put("field", texts, pa.string())
-    facts.shape_is_known = set(texts) == {field_text(column) for column in TABLES[table].schema}
+    declared = {field_text(column) for column in TABLES[table].schema}
+    facts.shape_is_known = {field_text(column) for column in required_columns(table)} <= set(texts) <= declared
 
 
 def _repeated_keys(facts: Facts, scope: Scope, table: str, connection: duckdb.DuckDBPyConnection) -> None:

@@ -148,14 +148,14 @@ def share_records(log_records: "DataFrame", *, log_times: "DataFrame | None" = N
 
 
 def group_records(log_records: "DataFrame") -> "DataFrame":
-    """The records of share groups and streams groups in __consumer_offsets, decoded.
+    """The records of consumer, share and streams groups in __consumer_offsets, decoded.
 
     Args:
         log_records: LOG_RECORD rows in any order; other topics' rows are left out.
 
     Returns:
         GROUP_RECORD rows (the columns of silver.group_record but cluster_id and run_id), in the order of the input.
-        Records of other kinds (offset commits, consumer groups), control records and records that can't be decoded are
+        Records of other kinds (offset commits, classic groups), control records and records that can't be decoded are
         left out.
 
     Raises:

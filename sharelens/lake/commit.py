@@ -40,7 +40,13 @@ LATER_COLUMNS = {
     "silver.group_record": frozenset({"regular_expression"}),
     "gold.member_history": frozenset(column.name for column in CONSUMER_MEMBER_VALUES),
 }
-"""Nullable columns that the log of an older table may lack; `upgrade` shows them to other readers."""
+"""By table nullable columns that the log of an older one may lack; `upgrade` shows them to other readers."""
+
+
+def required_columns(name: str) -> list[pa.Field]:
+    """The columns of a table that its log has, whichever version of sharelens created it."""
+    later = LATER_COLUMNS.get(name, frozenset())
+    return [column for column in TABLES[name].schema if column.name not in later]
 
 
 def create_tables(lake: Lake) -> None:

@@ -13,6 +13,7 @@ from jobs.quality.rule import BLOCKING, FACTS, KINDS, ROWS, WARNING, Rule
 from jobs.quality.slices import pieces
 from jobs.quality.suites import field_text, rules_of
 from sharelens.configuration.limits import Limits
+from sharelens.lake.commit import required_columns
 from sharelens.lake.scan import UNLISTED
 from sharelens.lake.tables import TABLES
 from tests.quality_rows import bad_row, frame, good_row, row_rules
@@ -97,6 +98,17 @@ def test_a_column_too_many_one_too_few_and_one_of_another_type_are_found(table: 
     for broken, fields in cases.items():
         results = judged(FACTS, rules, [pa.table({"field": fields})])
         assert tuple(sorted(name for name, verdict in results.items() if not verdict.success)) == broken
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", ["silver.group_record", "gold.member_history"])
+def test_a_table_of_an_older_lake_may_lack_later_columns_and_no_other(table: str) -> None:
+    rules = [rule for rule in rules_of(table) if rule.kind == "shape"]
+    required = [field_text(field) for field in required_columns(table)]
+    assert 0 < len(TABLES[table].schema) - len(required) < 6
+    for broken, fields in (([], required), (["columns_are_there"], required[1:])):
+        results = judged(FACTS, rules, [pa.table({"field": fields})])
+        assert [name for name, verdict in results.items() if not verdict.success] == broken
 
 
 @pytest.mark.slow
