@@ -16,12 +16,12 @@ from sharelens.measures.settings.over_time import (
     DELIVERY_COUNT_LIMIT,
     KEPT_NAMES,
     MAX_RECORD_LOCKS,
-    STREAMS_NAMES,
+    MODEL_NAMES,
     Setting,
 )
 from sharelens.settings.setting_names import UnknownNames
 from sharelens.settings.text_files import read_text_file
-from state_model.audit.streams.bounds import MAX_STANDBY_REPLICAS
+from state_model.audit.model_groups.bounds import MAX_STANDBY_REPLICAS
 from state_model.errors import UsageError
 
 GROUP_CONFIGS_FROM = "the output of kafka-configs --bootstrap-server HOST:PORT --describe --entity-type groups"
@@ -98,7 +98,7 @@ def read_group_configs(path: str, option: str = "--group-configs") -> FromFile[d
 
 def _checked(name: str, value: str, where: str) -> str:
     """The value; UsageError where it is to be a number and is none."""
-    numbers = (DELIVERY_COUNT_LIMIT, MAX_RECORD_LOCKS, MAX_STANDBY_REPLICAS, *STREAMS_NAMES)
+    numbers = (DELIVERY_COUNT_LIMIT, MAX_RECORD_LOCKS, MAX_STANDBY_REPLICAS, *MODEL_NAMES)
     if name.removeprefix("group.") in numbers and Setting(value=value).number is None:
         raise UsageError(f"{where}: {name} is {value[:40]!r}, which is no number of 31 bits; correct the file")
     return value

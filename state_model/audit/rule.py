@@ -89,6 +89,11 @@ class Field(IntEnum):
     CONFIGURATIONS = 50
     GROUP_PARTITIONS = 51
     ASSIGNED = 52
+    PARTITIONS = 53
+    PARTITIONS_WITH_EPOCH = 54
+    EXPRESSIONS = 55
+    EXPRESSION_VERSION = 56
+    EXPRESSION_TIMESTAMP_MS = 57
 
 
 DECODE_REASONS = (
@@ -104,8 +109,8 @@ DECODE_REASONS = (
     "invalid_length",
 )
 """Reason codes of decoding (columnar.decode.REASONS) by the value of Field.DECODING."""
-STREAMS = 100
-"""Rule ST-n on streams groups has the number 100 + n."""
+STREAMS, CONSUMER = 100, 200
+"""Rule ST-n on streams groups has the number 100 + n, rule CG-n on consumer groups 200 + n."""
 GROUP_RECORD_RULES = range(70, 77)
 """Rules on the records of share groups in `__consumer_offsets` alone."""
 NO_STATE = -(1 << 62)
@@ -133,9 +138,10 @@ class Difference(NamedTuple):
 class Rule:
     """An invariant of the log. `number` is that of the specification; `part` parts rules that share a number.
 
-    `number` of rule ST-n is STREAMS + n. `relation` stands between field and expected value. `exceptions`: severities
-    of versions that differ from `severity`; None: no rule in that version. `if_version_unknown`: the severity while the
-    version is unknown; None: the lowest of all versions. `compares_state`: the records before it prove it, too.
+    `number` of rule ST-n is STREAMS + n, of CG-n CONSUMER + n. `relation` stands between field and expected value.
+    `exceptions`: severities of versions that differ from `severity`; None: no rule in that version.
+    `if_version_unknown`: the severity while the version is unknown; None: the lowest of all versions.
+    `compares_state`: the records before it prove it, too.
     `source`: section of the specification, class of Kafka. `impact`, `affected`: what a violation can have done, and to
     which records.
     """
@@ -162,19 +168,21 @@ class Rule:
         return self.number * 10 + self.part
 
     @property
-    def is_of_streams_groups(self) -> bool:
-        """Whether the rule is about records of streams groups."""
+    def is_of_model_groups(self) -> bool:
+        """Whether the rule is about records of streams groups or of consumer groups."""
         return self.number > STREAMS
 
     @property
     def needs_state_log(self) -> bool:
         """Whether it compares with records of the state log; rules on the group coordinator's records alone do not."""
-        return not self.is_of_streams_groups and self.number not in GROUP_RECORD_RULES
+        return not self.is_of_model_groups and self.number not in GROUP_RECORD_RULES
 
     @property
     def label(self) -> str:
-        """The number as people write it: `10`, or `ST-4` for a rule on streams groups."""
-        return f"ST-{self.number - STREAMS}" if self.is_of_streams_groups else str(self.number)
+        """The number as people write it: `10`, `ST-4` for a rule on streams groups, `CG-4` for consumer groups."""
+        if self.number > CONSUMER:
+            return f"CG-{self.number - CONSUMER}"
+        return f"ST-{self.number - STREAMS}" if self.is_of_model_groups else str(self.number)
 
     def severity_for(self, version: str | None) -> str | None:
         """The severity for logs of a Kafka version; None: no finding. Unknown version: the lowest of all versions."""

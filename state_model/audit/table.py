@@ -13,6 +13,7 @@ from state_model.audit import (
     sequencing,
     snapshots,
 )
+from state_model.audit.consumer import table as consumer
 from state_model.audit.rule import Need, Rule
 from state_model.audit.streams import table as streams
 from state_model.errors import UsageError
@@ -27,6 +28,7 @@ RULES: Final = (
     *complete_count.RULES,
     *group_coordinator.RULES,
     *streams.RULES,
+    *consumer.RULES,
 )
 """In the order of the specification."""
 BY_ID: Final = {rule.id: rule for rule in RULES}
@@ -41,11 +43,14 @@ SECTIONS: Final = {
     "Delivery complete count": complete_count.RULES,
     "The group coordinator's records": group_coordinator.RULES,
     "Streams groups": streams.RULES,
+    "Consumer groups": consumer.RULES,
 }
 
 
 def rules_named(text: str, option: str = "--rule") -> tuple[Rule, ...]:
-    """The rule of a code, or all rules of a number; `ST-4` is number 4 of the rules on streams groups.
+    """The rule of a code, or all rules of a number.
+
+    `ST-4` is number 4 of the rules on streams groups, `CG-4` of those on consumer groups.
 
     `option` is named in the message of an error.
 

@@ -7,7 +7,7 @@ standby tasks from record 41 on. `ended` is a group that was deleted.
 from dataclasses import replace
 from typing import Any
 
-from tests.audit.streams_log import MINUTE_MS, Entry, GroupLog, Topic, recorded
+from tests.audit.model_group_log import MINUTE_MS, Entry, GroupLog, Topic, recorded
 
 INTERNAL_AT = 7
 """The record of `basic` when its internal topics were there."""

@@ -6,10 +6,10 @@ from typing import Final
 
 from state_model.audit.rule import Rule
 from state_model.audit.streams.table import RULES
+from tests.audit.model_group_log import GroupLog
 from tests.audit.rule_cases.cases import Case, audited_once, cases_of
 from tests.audit.rule_cases.streams_case_tables import STREAMS
 from tests.audit.streams_changes import basic, ended
-from tests.audit.streams_log import GroupLog
 
 HEAD: Final = """## Streams groups
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from state_model.audit.streams.bounds import (
+from state_model.audit.model_groups.bounds import (
     ASSIGNMENT_INTERVAL,
     HEARTBEAT_INTERVAL,
     INITIAL_DELAY,
@@ -32,9 +32,9 @@ DEFAULTS: Mapping[str, str] = {
     LOCK_DURATION: "30000",
     ISOLATION_LEVEL: "read_uncommitted",
     AUTO_OFFSET_RESET: "latest",
-    ASSIGNMENT_INTERVAL: "1000",
-    HEARTBEAT_INTERVAL: "5000",
-    INITIAL_DELAY: "3000",
+    **{f"{kind}.{ASSIGNMENT_INTERVAL}": "1000" for kind in ("streams", "consumer")},
+    **{f"{kind}.{HEARTBEAT_INTERVAL}": "5000" for kind in ("streams", "consumer")},
+    f"streams.{INITIAL_DELAY}": "3000",
     MAX_STANDBY_REPLICAS: "2",
 }
 """Kafka's defaults (GroupCoordinatorConfig, GroupConfig)."""
@@ -45,13 +45,16 @@ GROUP_NAMES = (
     AUTO_OFFSET_RESET,
 )
 """The settings of share groups that measures read."""
-STREAMS_NAMES = (ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, INITIAL_DELAY)
-"""The settings of streams groups that the audit reads."""
-DYNAMIC_BROKER_NAMES = (f"group.{ASSIGNMENT_INTERVAL}",)
+MODEL_NAMES = (
+    *(f"{kind}.{name}" for kind in ("streams", "consumer") for name in (ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL)),
+    f"streams.{INITIAL_DELAY}",
+)
+"""The settings of streams and consumer groups that the audit reads."""
+DYNAMIC_BROKER_NAMES = tuple(f"group.{kind}.{ASSIGNMENT_INTERVAL}" for kind in ("streams", "consumer"))
 """The settings of brokers among them that can change without a restart; brokers refuse such a change of the others."""
 ALL_GROUPS = ""
 """Stands for a group with the settings that count for all groups before those of the brokers' files."""
-KEPT_NAMES = (*GROUP_NAMES, *STREAMS_NAMES)
+KEPT_NAMES = (*GROUP_NAMES, *MODEL_NAMES)
 """The settings of groups that are read from files and logs; no other is kept."""
 STATE_PARTITIONS = "share.coordinator.state.topic.num.partitions"
 UPDATES_PER_SNAPSHOT = "share.coordinator.snapshot.update.records.per.snapshot"

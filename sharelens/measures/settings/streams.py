@@ -3,7 +3,7 @@
 from functools import cache
 
 from sharelens.measures.settings.over_time import GroupSettings
-from state_model.audit.streams.bounds import Bounds, BoundsOf
+from state_model.audit.model_groups.bounds import Bounds, BoundsOf
 
 
 def bounds_of(settings: GroupSettings) -> BoundsOf:

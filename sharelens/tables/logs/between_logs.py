@@ -26,10 +26,10 @@ from state_model.audit.columnar.configured import ConfiguredAudit
 from state_model.audit.columnar.continuation import KEYS
 from state_model.audit.columnar.lives import Turns, lives_of
 from state_model.audit.columnar.log_pairs import GroupLog, LogPairs, StatePartition, StateTopic, proofs_of_groups
+from state_model.audit.columnar.model_group_audit import transactional_group_records
 from state_model.audit.columnar.partition import PartitionAudit
 from state_model.audit.columnar.passed_offsets import PassedOffsets
 from state_model.audit.columnar.proofs import LogRecord, Proofs
-from state_model.audit.columnar.streams_audit import transactional_streams_records
 from state_model.audit.columnar.topic_metadata import LogTimes, TopicMetadata, belongs_to, topic_metadata
 from state_model.audit.columnar.user_topics import TopicAudit, TopicEnd, UserTopics, topic_records
 from state_model.audit.coordinator_config import CoordinatorConfig
@@ -222,7 +222,7 @@ class OtherLogs:
             for chunk in read_whole(partition, include_uncommitted=False):
                 rows = pa.Table.from_batches([chunk.records])
                 complete[partition.partition].take(rows.column("offset"))
-                transactional_streams_records(rows, self._of_raw_records)
+                transactional_group_records(rows, self._of_raw_records)
                 decoded = decode_groups(rows)
                 records.append(decoded.records)
                 odd_records.append(decoded.odd_records)

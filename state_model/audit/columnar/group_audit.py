@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from state_model.audit.columnar.model_group_audit import GROUP_RECORD_COLUMNS, audit_model_groups, topic_lives
 from state_model.audit.columnar.places import count_of
 from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
-from state_model.audit.columnar.streams_audit import GROUP_RECORD_COLUMNS, audit_streams_groups, topic_lives
 from state_model.audit.columnar.topic_metadata import TopicMetadata
 from state_model.audit.current_assignment import named_partitions
 from state_model.audit.group_coordinator import (
@@ -30,9 +30,9 @@ from state_model.audit.group_steps import (
     TopicPartition,
     partitions_of,
 )
+from state_model.audit.model_groups.bounds import BoundsOf
 from state_model.audit.periods import BEGINNING, END, Period
 from state_model.audit.rule import DECODE_REASONS, Difference, Field
-from state_model.audit.streams.bounds import BoundsOf
 from state_model.java import magnitude, string_hash
 from state_model.topics import OFFSETS_TOPIC
 
@@ -93,14 +93,14 @@ def audit_groups(
     metadata: TopicMetadata | None = None,
     bounds_of: BoundsOf | None = None,
 ) -> Groups:
-    """Tests rules 70 to 76 and those on streams groups on GROUP_RECORD and ODD_GROUP_RECORD rows.
+    """Tests rules 70 to 76 and those on streams and consumer groups on GROUP_RECORD and ODD_GROUP_RECORD rows.
 
     Args:
         partitions: the partitions of __consumer_offsets that the evidence has.
         count: their number in the cluster; None: it is inferred from the places of groups.
         complete_from: by partition, the log offset from which on no record is missing; without it, some may be.
         metadata: the topics of the cluster; None: unknown.
-        bounds_of: configuration of streams groups by group; None: unknown.
+        bounds_of: configuration of streams and consumer groups by group; None: unknown.
     """
     if "uncommitted" in records.column_names:
         records = records.filter(pc.invert(records.column("uncommitted")))
@@ -114,7 +114,7 @@ def audit_groups(
     _test_partitions(records, proofs)
     _test_odd_records(odd_records, proofs)
     topics = None if metadata is None else topic_lives(metadata)
-    audit_streams_groups(records, _unreadable_from(odd_records), complete_from or {}, count, topics, proofs, bounds_of)
+    audit_model_groups(records, _unreadable_from(odd_records), complete_from or {}, count, topics, proofs, bounds_of)
     for group_id in odd_records.column("group_id").drop_null().unique().to_pylist():
         times.setdefault(group_id, GroupTimes()).is_readable = False
     newest_ms = dict.fromkeys(partitions, BEGINNING)

@@ -26,10 +26,10 @@ from state_model.audit.columnar.proofs import LogRecord, Place, Proofs
 from state_model.audit.columnar.topic_metadata import LogTimes, TopicMetadata, belongs_to, unknown_topic_partitions
 from state_model.audit.columnar.user_topics import TopicAudit, UserTopics
 from state_model.audit.group_steps import TopicPartition
+from state_model.audit.model_groups.bounds import BoundsOf
 from state_model.audit.periods import BEGINNING, known_until
 from state_model.audit.rule import Difference, Field, Need, Rule
 from state_model.audit.streams import table as streams
-from state_model.audit.streams.bounds import BoundsOf
 from state_model.audit.table import BY_ID
 from state_model.columnar.keys import Ints
 from state_model.share_records import SharePartitionKey

@@ -7,6 +7,9 @@ from typing import Any, Final
 
 from state_model.audit.group_steps import GroupDifference
 from state_model.audit.impact import Impact
+from state_model.audit.model_groups.assignments import state_of_revocation, unknown_state
+from state_model.audit.model_groups.history import ModelRecord
+from state_model.audit.model_groups.shape import NEEDS_WHOLE_GROUP, differs
 from state_model.audit.rule import Field
 from state_model.audit.severities import WARNING
 from state_model.audit.streams.history import (
@@ -14,41 +17,22 @@ from state_model.audit.streams.history import (
     Assigned,
     History,
     Life,
-    StreamsRecord,
-    assigned_of,
-    must_revoke,
+    active_tasks,
+    copies,
     task_lists,
     tasks_by_type,
 )
-from state_model.audit.streams.shape import NEEDS_WHOLE_GROUP, Check, differs, streams_rule
+from state_model.audit.streams.shape import Check, streams_rule
 from state_model.streams.records import ASSIGNMENT, MEMBER_TARGET
-from state_model.streams.values import MemberState, TaskId, TasksByType
-
-KNOWN_STATES: Final = (MemberState.STABLE, MemberState.UNREVOKED_TASKS, MemberState.UNRELEASED_TASKS)
+from state_model.streams.values import NO_TASKS, MemberState, TaskId, TasksByType
 
 
-def _written(history: History, record: StreamsRecord) -> Assigned | None:
+def _written(history: History, record: ModelRecord) -> Assigned | None:
     """The record as an assignment; None: it is none."""
-    return assigned_of(record, history.life.process_of(record.member_id or "")) if record.is_a(ASSIGNMENT) else None
+    return history.life.read_assignment(record) if record.is_a(ASSIGNMENT) else None
 
 
-def unknown_state(history: History, record: StreamsRecord) -> GroupDifference | None:
-    """A state of a member that no coordinator writes."""
-    if not record.is_a(ASSIGNMENT) or record.number("state") in KNOWN_STATES:
-        return None
-    return differs(Field.MEMBER_STATE, KNOWN_STATES[-1], record.number("state"))
-
-
-def tasks_to_revoke(history: History, record: StreamsRecord) -> GroupDifference | None:
-    """Tasks to be revoked in another state than UNREVOKED_TASKS, or that state without any."""
-    assignment = _written(history, record)
-    if assignment is None or assignment.pending.is_empty != must_revoke(assignment):
-        return None
-    state = MemberState.STABLE if assignment.pending.is_empty else MemberState.UNREVOKED_TASKS
-    return differs(Field.MEMBER_STATE, state, record.number("state"))
-
-
-def assigned_and_revoked(history: History, record: StreamsRecord) -> GroupDifference | None:
+def assigned_and_revoked(history: History, record: ModelRecord) -> GroupDifference | None:
     """Tasks that a member has and must revoke."""
     assignment = _written(history, record)
     if assignment is None:
@@ -56,13 +40,13 @@ def assigned_and_revoked(history: History, record: StreamsRecord) -> GroupDiffer
     conflicting_tasks = [
         task for has, loses in zip(assignment.assigned, assignment.pending, strict=True) for task in has & loses
     ]
-    return differs(Field.TASKS, 0, len(conflicting_tasks), tasks=conflicting_tasks) if conflicting_tasks else None
+    return differs(Field.TASKS, 0, len(conflicting_tasks), names=conflicting_tasks) if conflicting_tasks else None
 
 
-def other_than_target(history: History, record: StreamsRecord) -> GroupDifference | None:
+def other_than_target(history: History, record: ModelRecord) -> GroupDifference | None:
     """Tasks that the target lacks, or in state STABLE a target that the member has not reached."""
     assignment = _written(history, record)
-    target = history.life.targets.get(record.member_id or "")
+    target = history.life.targets.get(record.name or "")
     if assignment is None or (target is None and not history.life.is_whole):
         return None
     tasks = TasksByType() if target is None else target.tasks
@@ -76,28 +60,28 @@ def other_than_target(history: History, record: StreamsRecord) -> GroupDifferenc
     return differs(Field.TASKS, expected, actual, None if target is None else target.record, differing_tasks)
 
 
-def two_owners(history: History, record: StreamsRecord) -> GroupDifference | None:
+def two_owners(history: History, record: ModelRecord) -> GroupDifference | None:
     """An active task that another member has, too."""
     assignment = _written(history, record)
-    if assignment is None or not assignment.active:
-        return None
+    tasks = NO_TASKS if assignment is None else active_tasks(assignment)
     for member_id, other in history.life.assignments.items():
-        if member_id != record.member_id and not assignment.active.isdisjoint(other.active):
-            return differs(Field.OWNERS, 1, 2, other.record, assignment.active & other.active)
+        shared_tasks = tasks & active_tasks(other)
+        if member_id != record.name and shared_tasks:
+            return differs(Field.OWNERS, 1, 2, other.record, shared_tasks)
     return None
 
 
-def twice_in_process(history: History, record: StreamsRecord) -> GroupDifference | None:
+def twice_in_process(history: History, record: ModelRecord) -> GroupDifference | None:
     """A task that a process has twice, by the processes of the members when their tasks were written."""
     assignment = _written(history, record)
     if assignment is None or assignment.process_id is None:
         return None
-    copies = Counter(assignment.copies)
-    if copies and max(copies.values()) > 1:
-        twice = [task for task, count in copies.items() if count > 1]
-        return differs(Field.OWNERS, 1, max(copies.values()), tasks=twice)
-    for other in _of_process(history.life, assignment.process_id, record.member_id or ""):
-        shared_tasks = [task for task in other.copies if task in copies]
+    copy_counts = Counter(copies(assignment))
+    if copy_counts and max(copy_counts.values()) > 1:
+        twice = [task for task, count in copy_counts.items() if count > 1]
+        return differs(Field.OWNERS, 1, max(copy_counts.values()), names=twice)
+    for other in _of_process(history.life, assignment.process_id, record.name or ""):
+        shared_tasks = [task for task in copies(other) if task in copy_counts]
         if shared_tasks:
             return differs(Field.OWNERS, 1, 2, other.record, shared_tasks)
     return None
@@ -110,17 +94,17 @@ def _of_process(life: Life, process_id: str, without: str) -> Iterator[Assigned]
             yield other
 
 
-def warmup_tasks(history: History, record: StreamsRecord) -> GroupDifference | None:
+def warmup_tasks(history: History, record: ModelRecord) -> GroupDifference | None:
     """Warm-up tasks, which no release assigns."""
     if record.value is None or record.record_type not in (MEMBER_TARGET, ASSIGNMENT):
         return None
     tasks = tasks_by_type(record.value).warmup
     if record.record_type == ASSIGNMENT:
         tasks |= tasks_by_type(record.value, PENDING).warmup
-    return differs(Field.TASKS, 0, len(tasks), tasks=tasks) if tasks else None
+    return differs(Field.TASKS, 0, len(tasks), names=tasks) if tasks else None
 
 
-def assignment_epochs(history: History, record: StreamsRecord) -> GroupDifference | None:
+def assignment_epochs(history: History, record: ModelRecord) -> GroupDifference | None:
     """Active tasks without an assignment epoch, with one above the member epoch, or with another one than before."""
     if not record.is_a(ASSIGNMENT):
         return None
@@ -129,12 +113,12 @@ def assignment_epochs(history: History, record: StreamsRecord) -> GroupDifferenc
         epochs = entry.get("assignmentEpochs") or ()
         if len(epochs) != len(entry["partitions"]):
             tasks = [TaskId(entry["subtopologyId"], partition) for partition in entry["partitions"]]
-            return differs(Field.TASKS_WITH_EPOCH, len(tasks), len(epochs), tasks=tasks)
+            return differs(Field.TASKS_WITH_EPOCH, len(tasks), len(epochs), names=tasks)
     epoch_by_task, member_epoch = _epochs(lists), record.number("memberEpoch")
     if epoch_by_task and max(epoch_by_task.values()) > member_epoch:
         above = [task for task, epoch in epoch_by_task.items() if epoch > member_epoch]
-        return differs(Field.ASSIGNMENT_EPOCH, member_epoch, max(epoch_by_task.values()), tasks=above)
-    last = history.life.assignments.get(record.member_id or "")
+        return differs(Field.ASSIGNMENT_EPOCH, member_epoch, max(epoch_by_task.values()), names=above)
+    last = history.life.assignments.get(record.name or "")
     if last is None or last.record.value is None:
         return None
     for task, epoch in _epochs(last.record.value["activeTasks"]).items():
@@ -151,7 +135,7 @@ def _epochs(entries: Sequence[Mapping[str, Any]]) -> dict[TaskId, int]:
     }
 
 
-def unsorted_tasks(history: History, record: StreamsRecord) -> GroupDifference | None:
+def unsorted_tasks(history: History, record: ModelRecord) -> GroupDifference | None:
     """A list of tasks that is not sorted, has a task twice, or a subtopology without tasks."""
     for entries in task_lists(record):
         tasks = [TaskId(entry["subtopologyId"], partition) for entry in entries for partition in entry["partitions"]]
@@ -162,7 +146,7 @@ def unsorted_tasks(history: History, record: StreamsRecord) -> GroupDifference |
     return None
 
 
-def unknown_subtopology(history: History, record: StreamsRecord) -> GroupDifference | None:
+def unknown_subtopology(history: History, record: ModelRecord) -> GroupDifference | None:
     """Tasks of a subtopology that the topology lacks."""
     subtopologies = history.life.subtopologies()
     if subtopologies is None:
@@ -249,7 +233,7 @@ RULES: Final = (
 )
 CHECKS: Final[Mapping[int, Check]] = {
     1100: unknown_state,
-    1110: tasks_to_revoke,
+    1110: state_of_revocation,
     1120: assigned_and_revoked,
     1130: other_than_target,
     1140: two_owners,

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from state_model.audit.group_steps import GroupDifference
+from state_model.audit.model_groups.bounds import MAX_STANDBY_REPLICAS
+from state_model.audit.model_groups.history import ModelRecord
+from state_model.audit.model_groups.shape import differs
 from state_model.audit.rule import Field
 from state_model.audit.severities import WARNING
-from state_model.audit.streams.bounds import MAX_STANDBY_REPLICAS
-from state_model.audit.streams.history import History, StreamsRecord
-from state_model.audit.streams.shape import Check, differs, streams_rule
+from state_model.audit.streams.history import History
+from state_model.audit.streams.shape import Check, streams_rule
 from state_model.streams.records import MEMBER, METADATA, TOPOLOGY
 
 STANDBY_REPLICAS: Final = "num.standby.replicas"
@@ -17,7 +19,7 @@ MOST_REPLICAS: Final = 2
 """The default of group.streams.max.standby.replicas."""
 
 
-def standby_replicas(metadata: StreamsRecord) -> int | None:
+def standby_replicas(metadata: ModelRecord) -> int | None:
     """The standby replicas by the newest record of a group; None: it has no number of them."""
     entries = (metadata.value or {}).get("lastAssignmentConfigs") or ()
     texts = [entry["value"] for entry in entries if entry["key"] == STANDBY_REPLICAS]
@@ -25,7 +27,7 @@ def standby_replicas(metadata: StreamsRecord) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS else None
 
 
-def validated_epoch(history: History, record: StreamsRecord) -> GroupDifference | None:
+def validated_epoch(history: History, record: ModelRecord) -> GroupDifference | None:
     """A validated topology epoch that is neither that of the topology nor -1."""
     topology = history.life.topology
     if not record.is_a(METADATA) or topology is None:
@@ -34,17 +36,17 @@ def validated_epoch(history: History, record: StreamsRecord) -> GroupDifference 
     return None if validated in (-1, epoch) else differs(Field.TOPOLOGY_EPOCH, epoch, validated, topology)
 
 
-def newer_topology(history: History, record: StreamsRecord) -> GroupDifference | None:
+def newer_topology(history: History, record: ModelRecord) -> GroupDifference | None:
     """A member with a topology epoch above that of the group."""
     return _topology_epoch(history, record, is_newer=True)
 
 
-def older_topology(history: History, record: StreamsRecord) -> GroupDifference | None:
+def older_topology(history: History, record: ModelRecord) -> GroupDifference | None:
     """A member with a topology epoch below that of the group."""
     return _topology_epoch(history, record, is_newer=False)
 
 
-def _topology_epoch(history: History, record: StreamsRecord, *, is_newer: bool) -> GroupDifference | None:
+def _topology_epoch(history: History, record: ModelRecord, *, is_newer: bool) -> GroupDifference | None:
     topology = record if record.is_a(TOPOLOGY) else history.life.topology
     if topology is None or not (record.is_a(MEMBER) or record.is_a(TOPOLOGY)):
         return None
@@ -57,7 +59,7 @@ def _topology_epoch(history: History, record: StreamsRecord, *, is_newer: bool) 
     return None
 
 
-def odd_member(history: History, record: StreamsRecord) -> GroupDifference | None:
+def odd_member(history: History, record: ModelRecord) -> GroupDifference | None:
     """A member without a process or a rebalance timeout, or with an instance id."""
     if not record.is_a(MEMBER) or record.value is None:
         return None
@@ -68,7 +70,7 @@ def odd_member(history: History, record: StreamsRecord) -> GroupDifference | Non
     return None
 
 
-def odd_configurations(history: History, record: StreamsRecord) -> GroupDifference | None:
+def odd_configurations(history: History, record: ModelRecord) -> GroupDifference | None:
     """Configurations of the assignment that are not a number of standby replicas."""
     if not record.is_a(METADATA):
         return None
@@ -78,7 +80,7 @@ def odd_configurations(history: History, record: StreamsRecord) -> GroupDifferen
     return differs(Field.CONFIGURATIONS, 1, 0 if standby_replicas(record) is None else len(entries))
 
 
-def many_replicas(history: History, record: StreamsRecord) -> GroupDifference | None:
+def many_replicas(history: History, record: ModelRecord) -> GroupDifference | None:
     """More standby replicas than brokers allow, by their configuration or by default."""
     replicas = standby_replicas(record) if record.is_a(METADATA) else None
     configured = history.bounds(MAX_STANDBY_REPLICAS, record.timestamp_ms, record.timestamp_ms)

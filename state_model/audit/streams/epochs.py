@@ -5,20 +5,21 @@ from typing import Final
 
 from state_model.audit.group_steps import GroupDifference
 from state_model.audit.impact import Impact
+from state_model.audit.model_groups import epochs
+from state_model.audit.model_groups.history import ModelRecord
+from state_model.audit.model_groups.shape import NEEDS_WHOLE_GROUP, differs
 from state_model.audit.rule import Field
 from state_model.audit.severities import WARNING
-from state_model.audit.streams.bounds import ASSIGNMENT_INTERVAL
-from state_model.audit.streams.history import History, StreamsRecord
-from state_model.audit.streams.shape import NEEDS_WHOLE_GROUP, Check, differs, streams_rule
-from state_model.streams.records import ASSIGNMENT, METADATA, TARGET
-from state_model.streams.values import MemberState
+from state_model.audit.streams.history import History
+from state_model.audit.streams.shape import Check, streams_rule
+from state_model.streams.records import METADATA
 
 FIRST_EPOCH: Final = 2
 DESCRIPTION_EPOCHS: Final = ("storedDescriptionTopologyEpoch", "failedDescriptionTopologyEpoch")
 """What 4.4 writes again without a new epoch."""
 
 
-def first_epoch(history: History, record: StreamsRecord) -> GroupDifference | None:
+def first_epoch(history: History, record: ModelRecord) -> GroupDifference | None:
     """The first group epoch of a group, if it is not 2."""
     life = history.life
     if not record.is_a(METADATA) or life.metadata is not None or not life.is_whole:
@@ -27,93 +28,16 @@ def first_epoch(history: History, record: StreamsRecord) -> GroupDifference | No
     return None if epoch == FIRST_EPOCH else differs(Field.GROUP_EPOCH, FIRST_EPOCH, epoch)
 
 
-def epoch_skips(history: History, record: StreamsRecord) -> GroupDifference | None:
-    """A group epoch that is not the one before plus 1."""
-    before = history.life.metadata
-    if not record.is_a(METADATA) or before is None:
-        return None
-    epoch, expected = record.number("epoch"), before.number("epoch") + 1
-    is_rewrite = epoch == expected - 1 and _descriptions(record) != _descriptions(before)
-    return None if epoch == expected or is_rewrite else differs(Field.GROUP_EPOCH, expected, epoch, before)
+def epoch_skips(history: History, record: ModelRecord) -> GroupDifference | None:
+    """A group epoch that is not the one before plus 1; 4.4 writes it again with other description epochs."""
+    difference, before = epochs.epoch_skips(history, record), history.life.metadata
+    if difference is None or before is None or record.number("epoch") != before.number("epoch"):
+        return difference
+    return None if _descriptions(record) != _descriptions(before) else difference
 
 
-def _descriptions(record: StreamsRecord) -> list[object]:
+def _descriptions(record: ModelRecord) -> list[object]:
     return [(record.value or {}).get(name) for name in DESCRIPTION_EPOCHS]
-
-
-def assignment_epoch_order(history: History, record: StreamsRecord) -> GroupDifference | None:
-    """An assignment epoch that does not rise."""
-    last = history.life.assignment_epoch
-    if not record.is_a(TARGET) or last is None:
-        return None
-    epoch = record.number("assignmentEpoch")
-    return None if epoch > last else differs(Field.ASSIGNMENT_EPOCH, last, epoch, history.life.target)
-
-
-def assignment_epoch_stale(history: History, record: StreamsRecord) -> GroupDifference | None:
-    """An assignment epoch that is not the group epoch."""
-    metadata = history.life.metadata
-    if not record.is_a(TARGET) or metadata is None:
-        return None
-    epoch, expected = record.number("assignmentEpoch"), metadata.number("epoch")
-    return None if epoch == expected else differs(Field.ASSIGNMENT_EPOCH, expected, epoch, metadata)
-
-
-def assignment_time(history: History, record: StreamsRecord) -> GroupDifference | None:
-    """A target assignment without a time, or with one before that of the last, or sooner than the interval after it."""
-    if not record.is_a(TARGET):
-        return None
-    last, timestamp_ms = history.life.target, record.number("assignmentTimestamp")
-    least = 1 if last is None else max(1, last.number("assignmentTimestamp"))
-    interval = None if least == 1 else history.bounds(ASSIGNMENT_INTERVAL, least, record.timestamp_ms)
-    least += 0 if interval is None else interval[0]
-    return None if timestamp_ms >= least else differs(Field.ASSIGNMENT_TIMESTAMP_MS, least, timestamp_ms, last)
-
-
-def member_epoch_ahead(history: History, record: StreamsRecord) -> GroupDifference | None:
-    """A member epoch above the assignment epoch."""
-    assignment_epoch = history.life.assignment_epoch
-    if not record.is_a(ASSIGNMENT) or assignment_epoch is None:
-        return None
-    epoch = record.number("memberEpoch")
-    return (
-        None if epoch <= assignment_epoch else differs(Field.MEMBER_EPOCH, assignment_epoch, epoch, history.life.target)
-    )
-
-
-def settled_epoch(history: History, record: StreamsRecord) -> GroupDifference | None:
-    """A member epoch below the assignment epoch without tasks to revoke."""
-    expected = history.life.assignment_epoch
-    if not record.is_a(ASSIGNMENT) or expected is None:
-        return None
-    epoch = record.number("memberEpoch")
-    if record.number("state") not in (MemberState.STABLE, MemberState.UNRELEASED_TASKS) or epoch == expected:
-        return None
-    return differs(Field.MEMBER_EPOCH, expected, epoch, history.life.target)
-
-
-def previous_epoch(history: History, record: StreamsRecord) -> GroupDifference | None:
-    """A previous member epoch above the member epoch, or not that of the member's record before."""
-    if not record.is_a(ASSIGNMENT):
-        return None
-    previous, epoch = record.number("previousMemberEpoch"), record.number("memberEpoch")
-    last = history.life.assignments.get(record.member_id or "")
-    if last is not None:
-        expected = last.epoch
-    else:
-        expected = 0 if history.life.is_whole else previous
-    if previous != expected:
-        return differs(Field.PREVIOUS_MEMBER_EPOCH, expected, previous, None if last is None else last.record)
-    return None if previous <= epoch else differs(Field.PREVIOUS_MEMBER_EPOCH, epoch, previous)
-
-
-def epoch_falls(history: History, record: StreamsRecord) -> GroupDifference | None:
-    """A member epoch below that of the member's record before."""
-    last = history.life.assignments.get(record.member_id or "")
-    if not record.is_a(ASSIGNMENT) or last is None:
-        return None
-    epoch = record.number("memberEpoch")
-    return None if epoch >= last.epoch else differs(Field.MEMBER_EPOCH, last.epoch, epoch, last.record)
 
 
 RULES: Final = (
@@ -186,11 +110,11 @@ RULES: Final = (
 CHECKS: Final[Mapping[int, Check]] = {
     1010: first_epoch,
     1020: epoch_skips,
-    1030: assignment_epoch_order,
-    1040: assignment_epoch_stale,
-    1050: assignment_time,
-    1060: member_epoch_ahead,
-    1070: settled_epoch,
-    1080: previous_epoch,
-    1090: epoch_falls,
+    1030: epochs.assignment_epoch_order,
+    1040: epochs.assignment_epoch_stale,
+    1050: epochs.assignment_time,
+    1060: epochs.member_epoch_ahead,
+    1070: epochs.settled_epoch,
+    1080: epochs.previous_epoch,
+    1090: epochs.epoch_falls,
 }

@@ -6,26 +6,25 @@ from typing import Final
 
 from state_model.audit.group_steps import GroupDifference
 from state_model.audit.impact import Impact
-from state_model.audit.rule import Difference, Field
+from state_model.audit.model_groups import order
+from state_model.audit.model_groups.bounds import INITIAL_DELAY
+from state_model.audit.model_groups.history import ModelRecord
+from state_model.audit.model_groups.shape import NEEDS_WHOLE_GROUP, differs, other_type
+from state_model.audit.rule import Field
 from state_model.audit.severities import WARNING
-from state_model.audit.streams.bounds import ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, INITIAL_DELAY, Bounds
-from state_model.audit.streams.history import History, StreamsRecord, must_revoke
-from state_model.audit.streams.shape import NEEDS_WHOLE_GROUP, Check, differs, streams_rule
-from state_model.java import partition_for_group
+from state_model.audit.streams.history import History
+from state_model.audit.streams.shape import Check, streams_rule
 from state_model.streams.records import ASSIGNMENT, MEMBER, MEMBER_TARGET, METADATA, TARGET, TOPOLOGY
 
 MEMBER_ENDS: Final = (ASSIGNMENT, MEMBER_TARGET, MEMBER)
 """Tombstones of a member, in order; the group epoch follows."""
 GROUP_ENDS: Final = (TARGET, METADATA, TOPOLOGY)
 """Tombstones of a group, in order."""
-TIMER_MS: Final = 5_000
-"""How late a timer of a coordinator may be."""
-LONGEST_WAIT_MS: Final = 48_000
-"""Without the configuration: the largest assignment interval and two of the largest heartbeat intervals that brokers
-allow unless configured (15 s each), and the default of the initial rebalance delay (3 s)."""
+WAITS: Final = (*order.WAITS, INITIAL_DELAY)
+"""The settings on which the longest wait for a target assignment depends."""
 
 
-def topology_elsewhere(history: History, record: StreamsRecord) -> GroupDifference | None:
+def topology_elsewhere(history: History, record: ModelRecord) -> GroupDifference | None:
     """A topology that is not the second record of a group, behind its first member."""
     life = history.life
     if not life.is_whole or record.ends(TOPOLOGY):
@@ -37,34 +36,34 @@ def topology_elsewhere(history: History, record: StreamsRecord) -> GroupDifferen
     return differs(Field.TOPOLOGIES, 1, 0, history.last) if life.records == 1 else None
 
 
-def _is_a(record: StreamsRecord | None, record_type: int) -> bool:
+def _is_a(record: ModelRecord | None, record_type: int) -> bool:
     return record is not None and record.is_a(record_type)
 
 
-def member_without_epoch(history: History, record: StreamsRecord) -> GroupDifference | None:
+def member_without_epoch(history: History, record: ModelRecord) -> GroupDifference | None:
     """A member that is followed by no group epoch, with the topology of a new group between them."""
     last, before = history.last, history.last_but_one
     if last is None or record.is_a(METADATA):
         return None
     follows_member = last.is_a(MEMBER) and not record.is_a(TOPOLOGY)
     follows_topology = last.is_a(TOPOLOGY) and _is_a(before, MEMBER)
-    return _other_type(METADATA, record, last) if follows_member or follows_topology else None
+    return other_type(METADATA, record, last) if follows_member or follows_topology else None
 
 
-def member_ends_apart(history: History, record: StreamsRecord) -> GroupDifference | None:
+def member_ends_apart(history: History, record: ModelRecord) -> GroupDifference | None:
     """A member's end that is not its tombstones of types 22, 21 and 19, and a group epoch."""
     last = history.last
     if last is None:
         return None
     for before, after in pairwise(MEMBER_ENDS):
-        if last.ends(before) and not (record.ends(after) and last.member_id == record.member_id):
-            return _other_type(after, record, last)
+        if last.ends(before) and not (record.ends(after) and last.name == record.name):
+            return other_type(after, record, last)
         if record.ends(after) and not last.ends(before):
-            return _other_type(before, last, last)
-    return _other_type(METADATA, record, last) if last.ends(MEMBER) and not record.is_a(METADATA) else None
+            return other_type(before, last, last)
+    return other_type(METADATA, record, last) if last.ends(MEMBER) and not record.is_a(METADATA) else None
 
 
-def group_ends_apart(history: History, record: StreamsRecord) -> GroupDifference | None:
+def group_ends_apart(history: History, record: ModelRecord) -> GroupDifference | None:
     """A group's end with members, or that is not its tombstones of types 20, 17 and 23."""
     last, members = history.last, history.life.members
     if record.ends(METADATA) and members:
@@ -73,60 +72,23 @@ def group_ends_apart(history: History, record: StreamsRecord) -> GroupDifference
         return None
     for before, after in pairwise(GROUP_ENDS):
         if last.ends(before) and not record.ends(after):
-            return _other_type(after, record, last)
+            return other_type(after, record, last)
         if record.ends(after) and not last.ends(before):
-            return _other_type(before, last, last)
+            return other_type(before, last, last)
     return None
 
 
-def _other_type(expected: int, record: StreamsRecord, earlier: StreamsRecord) -> GroupDifference:
-    return differs(Field.GROUP_RECORD_TYPE, expected, record.record_type, earlier)
-
-
-def outside_membership(history: History, record: StreamsRecord) -> GroupDifference | None:
+def outside_membership(history: History, record: ModelRecord) -> GroupDifference | None:
     """An assignment of nobody, or the end of the target assignment while there are members."""
     life = history.life
     if record.ends(TARGET) and life.members:
         return differs(Field.MEMBERS, 0, len(life.members), next(iter(life.members.values())))
-    if not life.is_whole or record.record_type not in (MEMBER_TARGET, ASSIGNMENT):
-        return None
-    return None if (record.member_id or "") in life.members else differs(Field.MEMBERS, 1, 0)
+    return order.of_no_member(history, record)
 
 
-def slow_revocation(history: History, record: StreamsRecord) -> GroupDifference | None:
-    """A member that must revoke tasks for longer than its rebalance timeout."""
-    life = history.life
-    for member_id, assignment in life.assignments.items():
-        member = life.members.get(member_id)
-        if member is None or not must_revoke(assignment):
-            continue
-        timeout_ms, lasts = member.number("rebalanceTimeoutMs"), record.timestamp_ms - assignment.record.timestamp_ms
-        if lasts > timeout_ms + TIMER_MS:
-            return differs(Field.DURATION_MS, timeout_ms, lasts, assignment.record)
-    return None
-
-
-def overdue_target(history: History, record: StreamsRecord) -> GroupDifference | None:
+def overdue_target(history: History, record: ModelRecord) -> GroupDifference | None:
     """A group epoch without a target assignment for long, while the group has members."""
-    life = history.life
-    if life.overdue_from_ms is None:
-        return None
-    lasts = record.timestamp_ms - life.overdue_from_ms
-    max_wait_ms = _longest_wait_ms(history.bounds, life.overdue_from_ms, record.timestamp_ms)
-    return None if lasts <= max_wait_ms else differs(Field.DURATION_MS, max_wait_ms, lasts, life.metadata)
-
-
-def _longest_wait_ms(bounds: Bounds, from_ms: int, to_ms: int) -> int:
-    """Assignment interval, two heartbeat intervals and the initial delay, by the configuration or by Kafka's bounds."""
-    names = (ASSIGNMENT_INTERVAL, HEARTBEAT_INTERVAL, HEARTBEAT_INTERVAL, INITIAL_DELAY)
-    known_waits_ms = [value_range[1] for name in names if (value_range := bounds(name, from_ms, to_ms)) is not None]
-    return TIMER_MS + sum(known_waits_ms) if len(known_waits_ms) == len(names) else LONGEST_WAIT_MS
-
-
-def misplaced(group_id: str, log_partition: int, count: int) -> Difference | None:
-    """A record in another partition than the group's id hashes to; `count`: number of partitions."""
-    expected = partition_for_group(group_id, count)
-    return Difference(Field.GROUP_PARTITION, expected, log_partition) if expected != log_partition else None
+    return order.overdue_target(history, record, WAITS)
 
 
 RULES: Final = (
@@ -172,7 +134,7 @@ RULES: Final = (
         34,
         "streams_slow_revocation",
         "A member revokes tasks within its rebalance timeout",
-        f"The coordinator fences it then; its timer may be {TIMER_MS // 1000} s late.",
+        f"The coordinator fences it then; its timer may be {order.TIMER_MS // 1000} s late.",
         severity=WARNING,
         relation="<=",
         impact=Impact.STUCK,
@@ -183,8 +145,8 @@ RULES: Final = (
         "streams_overdue_target",
         "A group with members has a target assignment soon after its epoch rose",
         "The next heartbeat computes it once the assignment interval is over: within this interval, two heartbeat "
-        f"intervals and the initial rebalance delay, and {TIMER_MS // 1000} s more. Without the configuration the "
-        f"longest times that Kafka allows unless configured count: {LONGEST_WAIT_MS // 1000} s.",
+        f"intervals and the initial rebalance delay, and {order.TIMER_MS // 1000} s more. Without the configuration "
+        f"the longest times that Kafka allows unless configured count: {order.LONGEST_WAIT_MS // 1000} s.",
         severity=WARNING,
         relation="<=",
         impact=Impact.STUCK,
@@ -213,6 +175,6 @@ CHECKS: Final[Mapping[int, Check]] = {
     1290: member_ends_apart,
     1300: outside_membership,
     1310: group_ends_apart,
-    1340: slow_revocation,
+    1340: order.slow_revocation,
     1350: overdue_target,
 }

@@ -15,3 +15,5 @@ CHECKS: Final[Mapping[int, Check]] = {
     rule: check for module in MODULES for rule, check in sorted(module.CHECKS.items())
 }
 """Rules on single records, by rule id."""
+CHECKS_OF_TOPICS: Final = topics.CHECKS
+"""Rules that need topics, by rule id."""

@@ -6,11 +6,14 @@ from typing import Final
 
 from state_model.audit.group_steps import GroupDifference
 from state_model.audit.impact import Impact
+from state_model.audit.model_groups.assignments import members_without_target
+from state_model.audit.model_groups.history import ModelRecord
+from state_model.audit.model_groups.shape import NEEDS_WHOLE_GROUP, differs
 from state_model.audit.rule import Field
 from state_model.audit.severities import WARNING
 from state_model.audit.streams.configurations import standby_replicas
-from state_model.audit.streams.history import History, StreamsRecord, Target
-from state_model.audit.streams.shape import NEEDS_WHOLE_GROUP, Check, differs, streams_rule
+from state_model.audit.streams.history import History, Target
+from state_model.audit.streams.shape import Check, streams_rule
 from state_model.streams.records import TARGET
 from state_model.streams.values import TaskId
 
@@ -18,7 +21,7 @@ NOT_READY: Final = -1
 """The validated topology epoch while the topics do not fit the topology."""
 
 
-def two_targets(history: History, record: StreamsRecord) -> GroupDifference | None:
+def two_targets(history: History, record: ModelRecord) -> GroupDifference | None:
     """An active task in the targets of several members."""
     if not record.is_a(TARGET):
         return None
@@ -40,7 +43,7 @@ def _largest(copies: Counter[TaskId], targets: list[Target], max_copies: int) ->
     )
 
 
-def too_many_standbys(history: History, record: StreamsRecord) -> GroupDifference | None:
+def too_many_standbys(history: History, record: ModelRecord) -> GroupDifference | None:
     """More standby tasks of a task than the group has replicas, or any of a task without a changelog."""
     life = history.life
     if not record.is_a(TARGET):
@@ -59,7 +62,7 @@ def too_many_standbys(history: History, record: StreamsRecord) -> GroupDifferenc
     return differs(Field.STANDBY_REPLICAS, max_standbys, max(standbys.values()), life.metadata, beyond)
 
 
-def target_twice_in_process(history: History, record: StreamsRecord) -> GroupDifference | None:
+def target_twice_in_process(history: History, record: ModelRecord) -> GroupDifference | None:
     """A task that the targets give to a process twice."""
     if not record.is_a(TARGET):
         return None
@@ -76,18 +79,7 @@ def target_twice_in_process(history: History, record: StreamsRecord) -> GroupDif
     return None
 
 
-def members_without_target(history: History, record: StreamsRecord) -> GroupDifference | None:
-    """A member without a target, or a target without a member."""
-    life = history.life
-    if not record.is_a(TARGET) or not life.is_whole or life.targets.keys() == life.members.keys():
-        return None
-    unmatched_records = [life.targets[name].record for name in life.targets.keys() - life.members.keys()]
-    unmatched_records += [life.members[name] for name in life.members.keys() - life.targets.keys()]
-    newest = max(unmatched_records, key=lambda other: other.log_offset)
-    return differs(Field.MEMBERS, len(life.members), len(life.targets.keys() & life.members.keys()), newest)
-
-
-def target_while_not_ready(history: History, record: StreamsRecord) -> GroupDifference | None:
+def target_while_not_ready(history: History, record: ModelRecord) -> GroupDifference | None:
     """A target with tasks while the topics do not fit the topology."""
     life = history.life
     if not _is_not_ready(history, record):
@@ -99,7 +91,7 @@ def target_while_not_ready(history: History, record: StreamsRecord) -> GroupDiff
     return differs(Field.TASKS, 0, len(tasks), with_tasks[-1].record, tasks)
 
 
-def not_ready(history: History, record: StreamsRecord) -> GroupDifference | None:
+def not_ready(history: History, record: ModelRecord) -> GroupDifference | None:
     """A target assignment while the topics do not fit the topology: its members have no tasks."""
     life = history.life
     if not _is_not_ready(history, record) or not life.members:
@@ -107,7 +99,7 @@ def not_ready(history: History, record: StreamsRecord) -> GroupDifference | None
     return differs(Field.TOPOLOGY_EPOCH, _topology_epoch(history), NOT_READY, life.metadata)
 
 
-def _is_not_ready(history: History, record: StreamsRecord) -> bool:
+def _is_not_ready(history: History, record: ModelRecord) -> bool:
     metadata = history.life.metadata
     return record.is_a(TARGET) and metadata is not None and metadata.number("validatedTopologyEpoch") == NOT_READY
 

@@ -1,52 +1,22 @@
 """Rules ST-16 (all tasks) and ST-33: a streams group and the topics of the metadata log."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
 
 from state_model.audit.group_steps import GroupDifference
 from state_model.audit.impact import Impact
-from state_model.audit.periods import END, TOLERANCE_MS, Period
+from state_model.audit.model_groups.history import ModelRecord
+from state_model.audit.model_groups.shape import NEEDS_WHOLE_GROUP, differs
+from state_model.audit.model_groups.topic_lives import TopicLives
+from state_model.audit.periods import TOLERANCE_MS
 from state_model.audit.rule import Field, Need
 from state_model.audit.severities import WARNING
-from state_model.audit.streams.history import History, StreamsRecord
-from state_model.audit.streams.shape import NEEDS_WHOLE_GROUP, differs, streams_rule
+from state_model.audit.streams.history import History
+from state_model.audit.streams.shape import streams_rule
 from state_model.streams.records import METADATA, TARGET
 from state_model.streams.values import TaskId
 
-
-@dataclass(frozen=True, slots=True)
-class TopicLife:
-    """A topic from its creation to its deletion, and when each of its partitions was created."""
-
-    period: Period
-    partitions_ms: tuple[int, ...]
-
-    def changes_in(self, from_ms: int, to_ms: int) -> bool:
-        """Whether it was created, deleted or got partitions between two times."""
-        times = (self.period.from_ms, *self.partitions_ms, *([] if self.period.to_ms == END else [self.period.to_ms]))
-        return any(from_ms <= time_ms <= to_ms for time_ms in times)
-
-
-@dataclass(frozen=True, slots=True)
-class TopicLives:
-    """The topics of a metadata log by name, known from a time to another."""
-
-    from_ms: int
-    until_ms: int
-    by_name: Mapping[str, tuple[TopicLife, ...]]
-
-    def of(self, names: Iterable[str]) -> list[TopicLife]:
-        """The lives of some topics."""
-        return [life for name in names for life in self.by_name.get(name, ())]
-
-    def partitions(self, name: str, at_ms: int) -> int:
-        """The number of partitions of a topic at a time; 0: there is none."""
-        lives = [life for life in self.by_name.get(name, ()) if life.period.from_ms <= at_ms < life.period.to_ms]
-        return sum(1 for time_ms in lives[-1].partitions_ms if time_ms <= at_ms) if lives else 0
-
-
-TopicCheck = Callable[[History, StreamsRecord, TopicLives], GroupDifference | None]
+TopicCheck: TypeAlias = Callable[[History, ModelRecord, TopicLives], GroupDifference | None]
 
 
 def _inputs(subtopology: Mapping[str, Any]) -> list[str]:
@@ -60,7 +30,7 @@ def _required(history: History) -> set[str]:
     return changelogs.union(*map(_inputs, subtopologies))
 
 
-def hash_without_change(history: History, record: StreamsRecord, topics: TopicLives) -> GroupDifference | None:
+def hash_without_change(history: History, record: ModelRecord, topics: TopicLives) -> GroupDifference | None:
     """A metadata hash that changed without its topics, or that is 0 with topics, or other than 0 without any."""
     now_ms, before, lives = record.timestamp_ms, history.life.metadata, topics.of(_required(history))
     is_known = topics.from_ms <= now_ms - TOLERANCE_MS and now_ms + TOLERANCE_MS <= topics.until_ms
@@ -80,7 +50,7 @@ def hash_without_change(history: History, record: StreamsRecord, topics: TopicLi
     return differs(Field.METADATA_HASH, before.number("metadataHash"), current_hash, before)
 
 
-def task_without_target(history: History, record: StreamsRecord, topics: TopicLives) -> GroupDifference | None:
+def task_without_target(history: History, record: ModelRecord, topics: TopicLives) -> GroupDifference | None:
     """A target assignment that lacks tasks, or has some that the topics do not have."""
     life, now_ms = history.life, record.timestamp_ms
     if not record.is_a(TARGET) or not life.is_whole or not life.members or life.metadata is None:

@@ -60,6 +60,6 @@ def gaps(*tables: Table[Log]) -> dict[str, tuple[int, int]]:
     counts = {
         rule.code: case_counts.get(rule.code, (0, 0))
         for rule in RULES
-        if rule.severity in ("error", "warning") and rule.code not in NOT_BREAKABLE and not rule.is_of_streams_groups
+        if rule.severity in ("error", "warning") and rule.code not in NOT_BREAKABLE and not rule.is_of_model_groups
     }
     return {code: count for code, count in counts.items() if min(count) < FEWEST}

@@ -2,9 +2,9 @@
 
 from typing import Final
 
+from tests.audit.model_group_log import GroupLog, targets, tasks
 from tests.audit.rule_cases.cases import Table
 from tests.audit.streams_changes import basic
-from tests.audit.streams_log import GroupLog, targets, tasks
 
 ASSIGNMENTS: Final[Table[GroupLog]] = {
     "streams_member_state": (

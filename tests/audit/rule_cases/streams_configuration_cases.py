@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Final
 
+from tests.audit.model_group_log import GroupLog
 from tests.audit.rule_cases.cases import Table
 from tests.audit.streams_changes import HALF_MINUTE_MS, at_ms, basic, configured, ended, with_settings, with_topics
-from tests.audit.streams_log import GroupLog
 
 CONFIGURATIONS: Final[Table[GroupLog]] = {
     "streams_validated_topology": (

@@ -2,9 +2,9 @@
 
 from typing import Final
 
+from tests.audit.model_group_log import GroupLog
 from tests.audit.rule_cases.cases import Table
 from tests.audit.streams_changes import at_ms, basic, ended, entry, with_settings
-from tests.audit.streams_log import GroupLog
 
 EPOCHS: Final[Table[GroupLog]] = {
     "streams_first_group_epoch": (

@@ -3,6 +3,7 @@
 from typing import Final
 
 from state_model.java import partition_for_group
+from tests.audit.model_group_log import GroupLog, recorded
 from tests.audit.rule_cases.cases import Table
 from tests.audit.streams_changes import (
     HALF_MINUTE_MS,
@@ -17,7 +18,6 @@ from tests.audit.streams_changes import (
     tombstone,
     with_settings,
 )
-from tests.audit.streams_log import GroupLog, recorded
 
 CONFIGURED_MS: Final = {
     "assignment_interval_ms": 1_000,

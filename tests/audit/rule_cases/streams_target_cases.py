@@ -2,9 +2,9 @@
 
 from typing import Final
 
+from tests.audit.model_group_log import GroupLog, targets
 from tests.audit.rule_cases.cases import Table
 from tests.audit.streams_changes import HALF_MINUTE_MS, at_ms, basic, configured, ended, with_topics
-from tests.audit.streams_log import GroupLog, targets
 
 ALL: Final = tuple(range(5))
 TARGETS: Final[Table[GroupLog]] = {

@@ -7,8 +7,10 @@ import pytest
 from sharelens.measures.settings.metadata import group_observations
 from sharelens.measures.settings.observations import Entry, Observation, settings_of
 from sharelens.measures.settings.over_time import BROKER_CONFIG, DELIVERY_COUNT_LIMIT, GroupSettings
-from state_model.audit.streams.bounds import ASSIGNMENT_INTERVAL
+from state_model.audit.model_groups import bounds as settings
 from state_model.metadata.history import Moment, Validity
+
+ASSIGNMENT_INTERVAL = f"streams.{settings.ASSIGNMENT_INTERVAL}"
 
 
 def setting(

@@ -4,15 +4,16 @@ from typing import Any
 
 import pytest
 
+from state_model.audit.model_groups.history import ModelRecord
 from state_model.audit.streams.configurations import STANDBY_REPLICAS, odd_member, standby_replicas
-from state_model.audit.streams.history import History, StreamsRecord
+from state_model.audit.streams.history import History
 from state_model.streams.records import MEMBER, METADATA
 
 
-def of_group(*entries: tuple[str, str]) -> StreamsRecord:
+def of_group(*entries: tuple[str, str]) -> ModelRecord:
     """The metadata record of a group with these entries of its configuration."""
     value = {"lastAssignmentConfigs": [{"key": key, "value": text} for key, text in entries]}
-    return StreamsRecord(METADATA, None, value, log_offset=0, timestamp_ms=0)
+    return ModelRecord(METADATA, None, value, log_offset=0, timestamp_ms=0)
 
 
 @pytest.mark.parametrize(
@@ -49,5 +50,5 @@ def test_a_group_without_the_setting_has_no_number() -> None:
 )
 def test_a_member_has_a_process_a_timeout_and_no_instance(values: dict[str, Any], pair: tuple[int, int] | None) -> None:
     value = {"rebalanceTimeoutMs": 1, "processId": "p", "instanceId": None} | values
-    odd = odd_member(History(), StreamsRecord(MEMBER, "m", value, log_offset=0, timestamp_ms=0))
+    odd = odd_member(History(), ModelRecord(MEMBER, "m", value, log_offset=0, timestamp_ms=0))
     assert (None if odd is None else odd.difference[1:3]) == pair

@@ -5,8 +5,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from state_model.audit.model_groups.history import ModelRecord
 from state_model.audit.severities import ERROR
-from state_model.audit.streams.history import History, StreamsRecord
+from state_model.audit.streams.history import History
 from state_model.audit.streams.table import CHECKS
 from state_model.audit.table import BY_ID
 from state_model.group_records import decode_record, encode_record, to_formatter_json
@@ -123,7 +124,7 @@ def violations(log):
         written = decode_record(*encode_record(record))
         printed = to_formatter_json(written)["value"]
         value = None if printed is None else json.loads(json.dumps(printed["data"]))
-        now = StreamsRecord(record.record_type, record.member_id, value, offset, time_ms)
+        now = ModelRecord(record.record_type, record.member_id, value, offset, time_ms)
         violated_rules += [
             (offset, BY_ID[rule].code) for rule, check in ERRORS.items() if check(history, now) is not None
         ]

@@ -3,10 +3,10 @@
 import pytest
 
 from state_model.audit.streams.table import RULES
+from tests.audit.model_group_log import GroupLog, targets
 from tests.audit.rule_cases.cases import FEWEST, audited_once, cases_of
 from tests.audit.rule_cases.streams_case_tables import STREAMS
 from tests.audit.streams_changes import basic, ended, with_topics
-from tests.audit.streams_log import GroupLog, targets
 
 CASES = cases_of(*STREAMS)
 pytestmark = pytest.mark.slow

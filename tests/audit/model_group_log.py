@@ -1,4 +1,4 @@
-"""Recorded logs of streams groups that mutations change: records decoded, changed, encoded and audited."""
+"""Recorded logs of streams and consumer groups that mutations change: records decoded, changed, encoded and audited."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,15 +12,14 @@ from sharelens.evidence.reading import read_whole
 from sharelens.kafka_log.layout import scan_log_directory
 from sharelens.kafka_log.union import unite
 from state_model.audit.columnar.group_audit import audit_groups
+from state_model.audit.columnar.model_group_audit import transactional_group_records
 from state_model.audit.columnar.proofs import Proofs
-from state_model.audit.columnar.streams_audit import transactional_streams_records
 from state_model.audit.columnar.topic_metadata import TopicMetadata
 from state_model.audit.periods import END, Period
 from state_model.audit.table import RULES
 from state_model.columnar.completeness import Completeness
 from state_model.group_records import GroupRecord, decode_record, encode_record
-from state_model.group_schemas import RECORD_TYPES
-from state_model.streams.records import STREAMS_TYPES
+from state_model.group_schemas import RECORD_TYPES, TABLE_TYPES
 from state_model.topics import OFFSETS_TOPIC
 from tests.datasets import dataset
 
@@ -31,7 +30,10 @@ Tree = Mapping[str, Any]
 
 
 class Entry(NamedTuple):
-    """A record of a group; `value` None: a tombstone. `producer_id`: of a transaction."""
+    """A record of a group; `value` None: a tombstone. `producer_id`: of a transaction.
+
+    `member_id`: of types whose key has a regular expression in its place, that one.
+    """
 
     record_type: int
     member_id: str | None
@@ -42,7 +44,8 @@ class Entry(NamedTuple):
     def encoded(self, group_id: str) -> tuple[bytes, bytes | None]:
         """Key and value as Kafka writes them."""
         kind = RECORD_TYPES[self.record_type]
-        key = {kind.key.fields[0].name: group_id} | ({} if self.member_id is None else {"member_id": self.member_id})
+        names = (group_id, *([] if self.member_id is None else [self.member_id]))
+        key = {field.name: name for field, name in zip(kind.key.fields, names, strict=True)}
         version = None if self.value is None else 0
         return encode_record(
             GroupRecord(record_type=self.record_type, name=kind.name, key=key, version=version, value=self.value)
@@ -60,7 +63,7 @@ class Topic:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupLog:
-    """The log of one streams group.
+    """The log of one streams or consumer group.
 
     `gaps`: places before which offsets are missing, as compaction leaves them. `settings`: of the group, by name.
     """
@@ -133,7 +136,7 @@ class GroupLog:
         rows = self._rows()
         proofs, completeness = Proofs(), Completeness()
         completeness.take(rows.column("offset"))
-        transactional_streams_records(rows, proofs)
+        transactional_group_records(rows, proofs)
         decoded = decode_groups(rows)
         audit_groups(
             decoded.records,
@@ -174,7 +177,7 @@ class GroupLog:
 
 @cache
 def recorded(scenario: str, group_id: str) -> GroupLog:
-    """The records of a streams group of a recorded log."""
+    """The records of a streams or consumer group of a recorded log."""
     entries: list[Entry] = []
     number = 0
     for partition in unite([scan_log_directory(str(dataset(scenario) / "logs"))]):
@@ -183,11 +186,12 @@ def recorded(scenario: str, group_id: str) -> GroupLog:
         for chunk in read_whole(partition, include_uncommitted=False):
             for row in chunk.records.select(["timestamp_ms", "key", "value", "is_control"]).to_pylist():
                 record = None if row["is_control"] else decode_record(row["key"], row["value"])
-                if not isinstance(record, GroupRecord) or record.record_type not in STREAMS_TYPES:
+                if not isinstance(record, GroupRecord) or record.record_type not in TABLE_TYPES:
                     continue
                 if record.group_id == group_id:
                     number = partition.partition
-                    entries.append(Entry(record.record_type, record.member_id, record.value, row["timestamp_ms"]))
+                    name = record.member_id or record.regular_expression
+                    entries.append(Entry(record.record_type, name, record.value, row["timestamp_ms"]))
     return GroupLog(group_id=group_id, entries=tuple(entries), partition=number)
 
 

@@ -1,13 +1,14 @@
-"""The configuration of groups and brokers that rules on streams groups compare with, where it is known."""
+"""The configuration of groups and brokers that rules on streams and consumer groups compare with, where it is known."""
 
 from collections.abc import Callable
 from typing import Final
 
-ASSIGNMENT_INTERVAL: Final = "streams.assignment.interval.ms"
-HEARTBEAT_INTERVAL: Final = "streams.heartbeat.interval.ms"
-INITIAL_DELAY: Final = "streams.initial.rebalance.delay.ms"
+ASSIGNMENT_INTERVAL: Final = "assignment.interval.ms"
+HEARTBEAT_INTERVAL: Final = "heartbeat.interval.ms"
+"""Settings of groups, behind the kind of group and a dot."""
+INITIAL_DELAY: Final = "initial.rebalance.delay.ms"
 MAX_STANDBY_REPLICAS: Final = "streams.max.standby.replicas"
-"""Settings of a group; those of brokers have `group.` in front. Groups have no MAX_STANDBY_REPLICAS of their own."""
+"""A setting of brokers, with `group.` in front, as those of groups have it; groups have none of their own."""
 Bounds = Callable[[str, int, int], tuple[int, int] | None]
 """The least and the largest number of a setting that were in force between two times; None: unknown at one of them."""
 BoundsOf = Callable[[str], Bounds]
