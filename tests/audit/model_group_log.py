@@ -54,11 +54,15 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic of the metadata log: when it was created and deleted, and when it got its partitions."""
+    """A topic of the metadata log: when it was created and deleted, and when it got its partitions.
+
+    `topic_id`: None: one that is made of its name.
+    """
 
     from_ms: int
     partitions_ms: tuple[int, ...]
     to_ms: int = END
+    topic_id: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +131,10 @@ class GroupLog:
         """With these records."""
         return replace(self, entries=tuple(entries))
 
+    def with_setting(self, name: str, value: int) -> "GroupLog":
+        """With a setting of the group."""
+        return replace(self, settings={**self.settings, name: value})
+
     def findings(self) -> list[str]:
         """Codes of the rules, error or warning, that the audit names, sorted."""
         return sorted({row["rule"] for row in self.audited()})
@@ -168,10 +176,11 @@ class GroupLog:
         times = [entry.time_ms for entry in self.entries]
         metadata = TopicMetadata(min(times) - 10 * MINUTE_MS, max(times) + 10 * MINUTE_MS)
         for name, topic in topics.items():
-            metadata.topics[f"id-{name}"] = Period(topic.from_ms, topic.to_ms)
-            metadata.topic_ids[name][f"id-{name}"] = 0
+            topic_id = topic.topic_id or f"id-{name}"
+            metadata.topics[topic_id] = Period(topic.from_ms, topic.to_ms)
+            metadata.topic_ids[name][topic_id] = 0
             for partition, begin_ms in enumerate(topic.partitions_ms):
-                metadata.epochs[f"id-{name}", partition].append((begin_ms, 0))
+                metadata.epochs[topic_id, partition].append((begin_ms, 0))
         return metadata
 
 

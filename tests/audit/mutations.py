@@ -25,12 +25,12 @@ from tests.audit.between_detection import section as pairs_of_logs
 from tests.audit.between_mutations import section as between_logs
 from tests.audit.histories import LIMIT, Entry, History
 from tests.audit.judge import LARGEST_LIMIT, illegal_offsets
+from tests.audit.model_group_detection import of_consumers, of_streams
 from tests.audit.operators import OPERATORS, Operator
 from tests.audit.rule_cases.case_tables import section as rule_by_rule
 from tests.audit.rule_cases.cause_cases import section as causes
 from tests.audit.script import LOG_ROW
 from tests.audit.state_log_damages import OPERATIONS, Log
-from tests.audit.streams_detection import section as of_streams
 from tests.datasets import dataset
 from tests.once import computed_once
 
@@ -169,7 +169,9 @@ def page() -> str:
             f"| {operator.name} | {result.illegal} | {result.detected} | {result.one_cause} | {result.by_counter} "
             f"| {result.legal} | {rules or '-'} | {why} |"
         )
-    return "\n".join([*lines, "", between_logs(), pairs_of_logs(), causes(), rule_by_rule(), of_streams()])
+    return "\n".join(
+        [*lines, "", between_logs(), pairs_of_logs(), causes(), rule_by_rule(), of_streams(), of_consumers()]
+    )
 
 
 if __name__ == "__main__":

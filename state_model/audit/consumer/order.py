@@ -30,20 +30,20 @@ def tombstones_out_of_order(history: History, record: ModelRecord) -> GroupDiffe
     """A tombstone of a member while its assignment or its target is there, or one of a group while it has any."""
     life, name = history.life, record.name or ""
     if record.ends(MEMBER):
-        kept = [life.assignments[name].record] if name in life.assignments else []
-        kept += [life.targets[name].record] if name in life.targets else []
+        remaining_records = [life.assignments[name].record] if name in life.assignments else []
+        remaining_records += [life.targets[name].record] if name in life.targets else []
     elif record.ends(TARGET):
-        kept = [target.record for target in life.targets.values()]
+        remaining_records = [target.record for target in life.targets.values()]
     elif record.ends(METADATA):
-        kept = [*life.members.values(), *life.expressions.values()]
-        kept += [target.record for target in life.targets.values()]
-        kept += [assignment.record for assignment in life.assignments.values()]
-        kept += [] if life.target is None else [life.target]
+        remaining_records = [*life.members.values(), *life.expressions.values()]
+        remaining_records += [target.record for target in life.targets.values()]
+        remaining_records += [assignment.record for assignment in life.assignments.values()]
+        remaining_records += [] if life.target is None else [life.target]
     else:
         return None
-    if not kept:
+    if not remaining_records:
         return None
-    first = min(kept, key=lambda other: other.log_offset)
+    first = min(remaining_records, key=lambda other: other.log_offset)
     return differs(Field.GROUP_RECORD_TYPE, first.record_type, record.record_type, first)
 
 

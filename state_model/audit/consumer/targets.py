@@ -48,10 +48,9 @@ def target_not_subscribed(history: History, record: ModelRecord, topics: TopicLi
         subscription = None if member is None else history.life.subscription(member)
         if subscription is None:
             continue
-        surplus = frozenset(place for place in target.tasks if topics.names.get(place[0], "") not in subscription)
-        known = frozenset(place for place in surplus if place[0] in topics.names)
-        if known:
-            return differs(Field.PARTITIONS, 0, len(known), target.record, partition_names(known))
+        surplus = frozenset(place for place in target.tasks if topics.names.get(place[0]) not in (None, *subscription))
+        if surplus:
+            return differs(Field.PARTITIONS, 0, len(surplus), target.record, partition_names(surplus))
     return None
 
 
