@@ -32,10 +32,10 @@ it (in JSON as topic, partition, offset; in text as state partition:offset, with
 Each rule has an impact: what a violation can have done to records of the user topic. `none`, `wrong_lag` (the lag that
 Kafka shows), `wrong_delivery_count` (more or fewer deliveries than the limit allows), `delivered_again`, `lost` (never
 processed), `delivered_again_or_lost`, `processed_twice` (by two members of a streams or consumer group), `stuck` (not
-delivered until somebody acts). A finding names the record offsets as far as the rule knows them. `cause_inferred` names what
-explains a finding: the rule of another one, which is then the one to report, or an event ([causes](#causes)). A finding
-is `incomplete` where records are missing before it (a hole of the log, a record that can't be decoded): they may be its
-cause.
+delivered until somebody acts). A finding names the record offsets as far as the rule knows them. `cause_inferred` names
+what explains a finding: the rule of another one, which is then the one to report, or an event ([causes](#causes)). A
+finding is `incomplete` where records are missing before it (a hole of the log, a record that can't be decoded): they
+may be its cause.
 
 Only committed records are tested. Updates without an earlier snapshot, and states behind a gap of the log up to the
 next snapshot, are left out of rules that compare with a state. The audit computes the states itself, offset range by
