@@ -30,7 +30,9 @@ PROFILE_NAMES = (
     "transactions",
     "many-groups",
     "streams",
+    "consumer",
 )
+WITHOUT_SHARE_GROUPS = ("streams", "consumer")
 DEFAULT_DURATION_S = 10.0
 DEFAULT_RATE = 200.0
 
@@ -98,7 +100,9 @@ def workload(
 
     Findings: a record delivered after its confirmed outcome, a delivery count above every limit, a missing acknowledged
     record. An outcome that the client does not know is ambiguous and no finding. The profile streams runs an
-    application of Kafka Streams; finding: a record that it did not count, or counted twice.
+    application of Kafka Streams; finding: a record that it did not count, or counted twice. The profile consumer runs a
+    consumer group; findings: a partition with two owners, a record read again after its commit, a commit of a member
+    that was fenced.
     """
     if checked is not None:
         if any(option is not None for option in (bootstrap_server, profile, journal, checkpoints)):
@@ -111,12 +115,16 @@ def workload(
         duration_s = DEFAULT_DURATION_S
     if rate is None and duration_s is not None:
         rate = DEFAULT_RATE
-    if profile == "streams" and (topic is not None or checkpoints is not None):
-        raise UsageError("the profile streams has its own topics and no share state: leave out --topic, --checkpoints")
+    if profile == "streams" and topic is not None:
+        raise UsageError("the profile streams has its own topics: leave out --topic")
+    if profile in WITHOUT_SHARE_GROUPS and checkpoints is not None:
+        raise UsageError(f"the profile {profile} has no share state: leave out --checkpoints")
     listeners(bootstrap_server)
     options = _options(bootstrap_server, profile, (records, duration_s, rate), seed, topic, group)
     if profile == "streams":
         _run_streams(options, journal, kafka_libs)
+    elif profile == "consumer":
+        _run_consumers(options, journal)
     else:
         _run(options, journal, checkpoints)
     _judge(journal, shown)
@@ -132,14 +140,14 @@ def _options(
 ) -> "WorkloadOptions":
     try:
         from sharelens.workloads.load import Amount
-        from sharelens.workloads.profiles import PROFILES, STREAMS
+        from sharelens.workloads.profiles import CONSUMER, PROFILES, STREAMS
         from sharelens.workloads.run import WorkloadOptions
     except ModuleNotFoundError as missing:
         raise UsageError(f"workloads need {missing.name}: pip install 'sharelens[broker,workload]'") from missing
     records, duration_s, rate = amount
     return WorkloadOptions(
         bootstrap=bootstrap_server,
-        profile=STREAMS if profile == STREAMS.name else PROFILES[profile],
+        profile={**PROFILES, STREAMS.name: STREAMS, CONSUMER.name: CONSUMER}[profile],
         amount=Amount(records=records, duration_s=duration_s, rate=rate),
         seed=seed,
         topic=topic or f"workload-{profile}",
@@ -173,6 +181,14 @@ def _run_streams(options: "WorkloadOptions", path: Path, kafka_libs: tuple[Path,
     java = find_java(kafka_libs)
     with closing(Journal(path)) as journal, _refusals(options):
         StreamsWorkload(options, journal, java).run()
+
+
+def _run_consumers(options: "WorkloadOptions", path: Path) -> None:
+    from sharelens.workloads.consumers import ConsumerWorkload
+    from sharelens.workloads.journal import Journal
+
+    with closing(Journal(path)) as journal, _refusals(options):
+        ConsumerWorkload(options, journal).run()
 
 
 @contextmanager

@@ -6,6 +6,7 @@
 - Delivery counts never exceed the highest limit that was in force so far.
 - Every acknowledged produce, of a committed transaction if of any, is in the log and was delivered to every group.
 - An application of Kafka Streams counts every acknowledged record once.
+- Members of consumer groups: see sharelens.workloads.check_consumers.
 - No record of an aborted transaction is delivered to a group that reads committed records, and every delivery is of
   the record that was produced at that offset.
 """
@@ -15,21 +16,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from sharelens.workloads import check_consumers
+from sharelens.workloads.check_consumers import ConsumerGroupChecker
+from sharelens.workloads.findings import Finding, place_name
 from sharelens.workloads.journal import Entry
 
 _ENDING: Final = frozenset({"accept", "reject"})
 _Place = tuple[str, int, int]
 _Partition = tuple[str, str, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """A violated rule. `line` of the journal, from 1; null for rules on the whole journal."""
-
-    code: str
-    where: str
-    why: str
-    line: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +75,8 @@ class _JournalChecker:
         self.findings: list[Finding] = []
         self.counts: Counter[str] = Counter()
         self._groups: list[str] = []
-        self._topic = ""
+        self._topics: set[str] = set()
+        self._consumers = ConsumerGroupChecker()
         self._limits: dict[str, int] = {}
         self._reads_committed: set[str] = set()
         self._partitions: defaultdict[_Partition, _SharePartition] = defaultdict(_SharePartition)
@@ -95,7 +90,11 @@ class _JournalChecker:
 
     def take(self, line: int, entry: Entry) -> None:
         """Check one entry."""
+        if entry["event"] in check_consumers.EVENTS:
+            self._consumers.take(line, entry)
         match entry["event"]:
+            case "read":
+                self._group_read(line, entry)
             case "delivery":
                 self._delivery(line, entry)
             case "ack":
@@ -115,7 +114,9 @@ class _JournalChecker:
         self._check_deliveries()
         if self._application is not None:
             self._check_counts(self._application)
-        if self._topic in self._topics_read:
+        self.findings += self._consumers.findings()
+        self.counts += self._consumers.counts
+        if self._topics and self._topics <= self._topics_read:
             self._check_groups(self._check_log())
         elif self._produced:
             self.counts["produced_unchecked"] = len(self._produced)
@@ -123,7 +124,7 @@ class _JournalChecker:
     def _administered(self, entry: Entry) -> None:
         match entry["event"]:
             case "begin":
-                self._groups, self._topic = list(entry["groups"]), entry["topic"]
+                self._groups, self._topics = list(entry["groups"]), {entry["topic"], *entry.get("topics", ())}
             case "group_config":
                 group = entry["group"]
                 self._limits[group] = max(self._limits.get(group, 0), entry["delivery_count_limit"])
@@ -152,7 +153,7 @@ class _JournalChecker:
             return
         for offset, record_id in zip(entry["offsets"], entry["ids"], strict=True):
             self._log[entry["topic"], entry["partition"], offset] = record_id
-        if entry["topic"] != self._topic:
+        if entry["topic"] not in self._topics:
             self.counts["dead_letters"] += len(entry["offsets"])
 
     def _produce(self, line: int, entry: Entry) -> None:
@@ -180,6 +181,13 @@ class _JournalChecker:
             why = f"delivered again, although line {ended.line} confirms its end at delivery {ended.delivery_count}"
             self._find("delivered_after_end", group, place, why, line)
         self._deliveries.append((line, group, place, entry["id"]))
+
+    def _group_read(self, line: int, entry: Entry) -> None:
+        """Records that a member of a consumer group read."""
+        group, topic, partition = entry["group"], entry["topic"], entry["partition"]
+        self._partitions[group, topic, partition].delivered.update(entry["offsets"])
+        for offset, record_id in zip(entry["offsets"], entry["ids"], strict=True):
+            self._deliveries.append((line, group, (topic, partition, offset), record_id))
 
     def _ack(self, line: int, entry: Entry) -> None:
         is_confirmed, offsets = entry["outcome"] == "confirmed", entry["offsets"]
@@ -239,9 +247,7 @@ class _JournalChecker:
         return produced.transaction is not None and self._outcomes.get(produced.transaction) == outcome
 
     def _find(self, code: str, group: str | None, place: _Place, why: str, line: int | None) -> None:
-        topic, partition, offset = place
-        where = f"{topic}-{partition}@{offset}" if group is None else f"{group}/{topic}-{partition}@{offset}"
-        self.findings.append(Finding(code=code, where=where, why=why, line=line))
+        self.findings.append(Finding(code=code, where=place_name(group, *place), why=why, line=line))
 
 
 def _may_be_older(delivery: Entry, ended: _Ended) -> bool:

@@ -1,8 +1,6 @@
 """The members of a workload: threads that leave cleanly, and processes that are killed repeatedly."""
 
-import json
 import random
-import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,6 +9,7 @@ from typing import Final
 from sharelens.workloads import member
 from sharelens.workloads.journal import Journal
 from sharelens.workloads.member import Member, Orders
+from sharelens.workloads.processes import MemberProcess
 
 LIFE_S: Final = (0.3, 1.5)
 """Time from a member's first delivery to its kill."""
@@ -60,14 +59,17 @@ class Crew:
 
     def _live(self, orders: Orders, life_s: float) -> None:
         """Run a member from its start to its kill."""
-        with subprocess.Popen(member.command(orders), stdout=subprocess.PIPE, text=True) as process:
-            has_work = threading.Event()
-            reader = threading.Thread(target=self._copy, args=(process, has_work), daemon=True)
-            reader.start()
-            if self._wait(has_work):
-                self._ends_crashes.wait(life_s)
-            process.kill()
-            reader.join()
+        has_work = threading.Event()
+
+        def write(event: str, **fields: object) -> None:
+            self._journal.write(event, **fields)
+            if event == "delivery":
+                has_work.set()
+
+        process = MemberProcess(member.command(orders), write)
+        if self._wait(has_work):
+            self._ends_crashes.wait(life_s)
+        process.kill()
         self._journal.write("killed", group=orders.group, member=orders.member)
 
     def _wait(self, has_work: threading.Event) -> bool:
@@ -78,16 +80,6 @@ class Crew:
             if self._ends_crashes.is_set():
                 return False
         return False
-
-    def _copy(self, process: "subprocess.Popen[str]", has_work: threading.Event) -> None:
-        """Copy the entries of a member's process into the journal; its last line may be cut."""
-        assert process.stdout is not None
-        for line in process.stdout:
-            if line.endswith("\n"):
-                entry = json.loads(line)
-                self._journal.write(**entry)
-                if entry["event"] == "delivery":
-                    has_work.set()
 
 
 def _thread(work: Callable[[Orders], None], orders: Orders) -> threading.Thread:

@@ -8,13 +8,20 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final, Protocol, TextIO
 
 from sharelens.broker.errors import BrokerError
 
 LINE_BYTES_MAX: Final = 1 << 20
 
 Entry = Mapping[str, Any]
+
+
+class Write(Protocol):
+    """Writes an entry (Journal.write)."""
+
+    def __call__(self, event: str, **fields: object) -> None:
+        """One entry."""
 
 
 class JournalError(BrokerError):

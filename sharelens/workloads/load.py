@@ -8,7 +8,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from sharelens.workloads.member import Write
+from sharelens.workloads.journal import Write
 from sharelens.workloads.profiles import Kind, Profile
 from sharelens.workloads.values import Value, write_value
 

@@ -4,19 +4,19 @@ As a module it runs in a process of its own: it reads its orders as JSON and pri
 """
 
 import json
-import os
 import random
 import sys
 import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Final, Protocol
+from dataclasses import dataclass
+from typing import Final
 
 from confluent_kafka import AcknowledgeType, KafkaException, Message, ShareConsumer, TopicPartition
 
-from sharelens.workloads.journal import now_ms
+from sharelens.workloads.journal import Write, now_ms
+from sharelens.workloads.processes import process_command, run_member
 from sharelens.workloads.profiles import Kind
 from sharelens.workloads.values import read_value
 
@@ -35,13 +35,6 @@ _TYPE_NAMES: Final = {
 _Place = tuple[str, int, int]
 _Answered = Mapping[AcknowledgeType, Sequence[tuple[int, int]]]
 """Offsets with their delivery counts, by type of acknowledgement."""
-
-
-class Write(Protocol):
-    """Writes an entry (journal.Journal.write)."""
-
-    def __call__(self, event: str, **fields: object) -> None:
-        """One entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,23 +233,13 @@ def _deliveries(message: Message) -> int:
 
 def command(orders: Orders) -> list[str]:
     """The command of a member's process."""
-    return [sys.executable, "-m", "sharelens.workloads.member", json.dumps(asdict(orders))]
+    return process_command("sharelens.workloads.member", orders)
 
 
 def main(arguments: Sequence[str]) -> None:
     """Run a member by its orders while its parent process lives."""
     (orders,) = arguments
-    parent = os.getppid()
-
-    def write(event: str, **fields: object) -> None:
-        try:
-            sys.stdout.write(json.dumps({"event": event, "at_ms": now_ms()} | fields) + "\n")
-            sys.stdout.flush()
-        except BrokenPipeError:
-            # The parent is gone: end as by a kill.
-            os._exit(1)
-
-    Member(Orders(**json.loads(orders)), write).run(lambda: os.getppid() != parent)
+    run_member(lambda write, is_over: Member(Orders(**json.loads(orders)), write).run(is_over))
 
 
 if __name__ == "__main__":

@@ -96,6 +96,12 @@ STREAMS: Final = Profile(
     name="streams",
     doc="an application of Kafka Streams: instances come, go, are killed and bounced; then another topology",
 )
-"""The profile without share groups, which sharelens.workloads.streams runs."""
+"""The profile of sharelens.workloads.streams, without share groups."""
+
+CONSUMER: Final = Profile(
+    name="consumer",
+    doc="a consumer group: members come, go, are killed and bounced; one subscribes by a regular expression",
+)
+"""The profile of sharelens.workloads.consumers, without share groups."""
 
 PROFILES: Final[Mapping[str, Profile]] = MappingProxyType({profile.name: profile for profile in _ALL})

@@ -3,7 +3,7 @@
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -183,12 +183,17 @@ class Workload:
     def _read_back(self) -> None:
         """Write the contents of the logs into the journal."""
         dead_letters = [self._options.dead_letter_topic] if self._profile.sends_dead_letters else []
-        for topic in (self._options.topic, *dead_letters):
-            for partition, reads in self._admin.read(topic).items():
-                for begin in range(0, len(reads), IDS_A_LINE):
-                    offsets, ids = zip(*reads[begin : begin + IDS_A_LINE], strict=True)
-                    self._journal.write("log", topic=topic, partition=partition, offsets=offsets, ids=ids)
-            self._journal.write("log_read", topic=topic)
+        write_logs(self._journal, self._admin, (self._options.topic, *dead_letters))
+
+
+def write_logs(journal: Journal, admin: Admin, topics: Iterable[str]) -> None:
+    """Write the committed records of topics into the journal."""
+    for topic in topics:
+        for partition, reads in admin.read(topic).items():
+            for begin in range(0, len(reads), IDS_A_LINE):
+                offsets, ids = zip(*reads[begin : begin + IDS_A_LINE], strict=True)
+                journal.write("log", topic=topic, partition=partition, offsets=offsets, ids=ids)
+        journal.write("log_read", topic=topic)
 
 
 @contextmanager

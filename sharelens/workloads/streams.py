@@ -19,7 +19,7 @@ from sharelens.workloads.admin import Admin, WorkloadError
 from sharelens.workloads.application import COUNTING, INPUT, OTHER_COUNTING, OUTPUTS, Instance, Java
 from sharelens.workloads.journal import Entry, Journal
 from sharelens.workloads.load import Load
-from sharelens.workloads.run import IDS_A_LINE, LOOK_S, WorkloadOptions, in_background, produce
+from sharelens.workloads.run import IDS_A_LINE, LOOK_S, WorkloadOptions, in_background, produce, write_logs
 from sharelens.workloads.wire import ask
 
 SETTLE_S: Final = 60.0
@@ -75,7 +75,7 @@ class StreamsWorkload:
             finally:
                 for instance in self._instances.values():
                     instance.kill()
-        self._read_back()
+        write_logs(self._journal, self._admin, (INPUT,))
         self._journal.write("end")
 
     def _set_up(self) -> None:
@@ -186,13 +186,6 @@ class StreamsWorkload:
             part = ids[begin : begin + IDS_A_LINE]
             self._journal.write("counted", group=self._options.group, ids=part, counts=[counts[each] for each in part])
         self._journal.write("counts_read", group=self._options.group)
-
-    def _read_back(self) -> None:
-        for partition, reads in self._admin.read(INPUT).items():
-            for begin in range(0, len(reads), IDS_A_LINE):
-                offsets, ids = zip(*reads[begin : begin + IDS_A_LINE], strict=True)
-                self._journal.write("log", topic=INPUT, partition=partition, offsets=offsets, ids=ids)
-        self._journal.write("log_read", topic=INPUT)
 
 
 def _times(broker_configs: Mapping[str, str]) -> dict[str, str]:

@@ -7,9 +7,10 @@ import pytest
 from sharelens.cli import main
 from sharelens.cli.workload import PROFILE_NAMES
 from sharelens.workloads import admin
-from sharelens.workloads.profiles import PROFILES, STREAMS
+from sharelens.workloads.profiles import CONSUMER, PROFILES, STREAMS
 
 STREAMS_RUN = ("--bootstrap-server", "127.0.0.1:1", "--profile", "streams", "--journal", "x")
+CONSUMER_RUN = ("--bootstrap-server", "127.0.0.1:1", "--profile", "consumer", "--journal", "x")
 DELIVERY = {"event": "delivery", "since_ms": 30, "group": "g", "topic": "t", "partition": 0, "offset": 4, "id": 4}
 ACK = {"event": "ack", "at_ms": 20, "group": "g", "topic": "t", "partition": 0, "type": "accept", "offsets": [4]}
 
@@ -21,7 +22,7 @@ def journal(tmp_path, *entries):
 
 
 def test_the_command_offers_every_profile():
-    assert (*PROFILES, STREAMS.name) == PROFILE_NAMES
+    assert (*PROFILES, STREAMS.name, CONSUMER.name) == PROFILE_NAMES
 
 
 def test_a_journal_without_findings_is_fine(tmp_path, capsys):
@@ -47,7 +48,9 @@ def test_findings_are_listed_and_end_with_their_exit_code(tmp_path, capsys):
         (["--bootstrap-server", "127.0.0.1:1", "--profile", "calm", "--journal", "x"], 2, "calm"),
         (["--check", "x", "--profile", "steady"], 2, "--check excludes the options"),
         (["--check", "x", "--checkpoints", "y"], 2, "--check excludes the options"),
-        ([*STREAMS_RUN, "--topic", "t"], 2, "leave out --topic, --checkpoints"),
+        ([*STREAMS_RUN, "--topic", "t"], 2, "its own topics: leave out --topic"),
+        ([*STREAMS_RUN, "--checkpoints", "y"], 2, "no share state: leave out --checkpoints"),
+        ([*CONSUMER_RUN, "--checkpoints", "y"], 2, "no share state: leave out --checkpoints"),
         ([*STREAMS_RUN, "--kafka-libs", "/missing"], 1, "/missing: no kafka-streams-examples-VERSION.jar"),
         (["--check", "missing.jsonl"], 1, "missing.jsonl can't be read"),
     ],
@@ -58,7 +61,7 @@ def test_what_is_missing_or_contradictory_is_said_in_a_line(arguments, code, why
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("profile", ["steady", "dead-letters"])
+@pytest.mark.parametrize("profile", ["steady", "dead-letters", "consumer"])
 def test_a_broker_that_does_not_answer_is_named_in_a_line(profile, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(admin, "TIMEOUT_S", 0.2)
     requested = [
