@@ -80,9 +80,7 @@ def test_the_assignor_of_the_state_is_what_members_prefer(evidence: Tables) -> N
 def test_a_group_that_is_not_there_says_since_when_or_until_when(evidence: Tables) -> None:
     with pytest.raises(SharelensError, match="consumer group c has no record up to"):
         describe(evidence, GROUP, 99)
-    with pytest.raises(
-        SharelensError, match="consumer group c is deleted, or a classic group again: its tomb"
-    ):
+    with pytest.raises(SharelensError, match="consumer group c is deleted, or a classic group again: its tomb"):
         describe(evidence, GROUP)
     with pytest.raises(UsageError, match="c is a consumer group, which has no tasks"):
         describe(evidence, GROUP, GIVING_UP_MS, View.TASKS)

@@ -5,12 +5,7 @@ from hypothesis import strategies as st
 
 from state_model.audit.streams.history import History
 from state_model.audit.streams.table import CHECKS
-<<<<<<< HEAD
-from state_model.audit.table import BY_ID
-from state_model.group_records import decode_record, encode_record, to_formatter_json
 from state_model.group_topics import TopicMetadata
-=======
->>>>>>> 2ac32c36 (Mutations of consumer groups' records, rule by rule: each is found at its place, what is near and all recorded logs are silent; random histories of the write side have no error)
 from state_model.streams.coordinator import delayed_target, fence, group_tombstones, heartbeat, leave
 from state_model.streams.group import apply
 from state_model.streams.heartbeat import Heartbeat, HeartbeatError
