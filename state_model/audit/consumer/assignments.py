@@ -71,31 +71,37 @@ def two_owners(history: History, record: ModelRecord) -> GroupDifference | None:
 
 
 def partition_epochs(history: History, record: ModelRecord) -> GroupDifference | None:
-    """Assignment epochs of a part of the partitions, above the member epoch, or other ones than before."""
+    """Assignment epochs of a part of the partitions, above the member epoch, or other ones than before.
+
+    A partition that was to be revoked and is assigned again has a new one.
+    """
     if not record.is_a(ASSIGNMENT):
         return None
     for entry in (entry for entries in partition_lists(record) for entry in entries):
         count = len(entry.get("assignmentEpochs") or ())
         if count not in (0, len(entry["partitions"])):
             return differs(Field.PARTITIONS_WITH_EPOCH, len(entry["partitions"]), count)
-    epochs, member_epoch = _epochs(record), record.number("memberEpoch")
+    assigned, pending = map(_epochs, partition_lists(record)) if record.value is not None else ({}, {})
+    member_epoch = record.number("memberEpoch")
     is_reset = member_epoch == LEFT_STATIC_EPOCH
     last = history.life.assignments.get(record.name or "")
-    known_epochs = {} if last is None else _epochs(last.record)
-    for partition, epoch in epochs.items():
+    last_assigned, last_pending = ({}, {}) if last is None else map(_epochs, partition_lists(last.record))
+    kept = {at: last_assigned.get(at) for at in assigned} | {
+        at: (last_assigned | last_pending).get(at) for at in pending
+    }
+    for partition, epoch in (assigned | pending).items():
+        names = partition_names(frozenset({partition}))
         highest = 0 if is_reset else member_epoch
         if member_epoch and epoch > highest:
-            return differs(Field.ASSIGNMENT_EPOCH, highest, epoch, names=partition_names(frozenset({partition})))
-        if not is_reset and partition in known_epochs and epoch != known_epochs[partition]:
-            earlier = None if last is None else last.record
-            names = partition_names(frozenset({partition}))
-            return differs(Field.ASSIGNMENT_EPOCH, known_epochs[partition], epoch, earlier, names)
+            return differs(Field.ASSIGNMENT_EPOCH, highest, epoch, names=names)
+        known_epoch = kept[partition]
+        if not is_reset and known_epoch is not None and epoch != known_epoch:
+            return differs(Field.ASSIGNMENT_EPOCH, known_epoch, epoch, None if last is None else last.record, names)
     return None
 
 
-def _epochs(record: ModelRecord) -> dict[TopicPartition, int]:
-    """The assignment epoch of each partition that has one in the record."""
-    entries: Iterable[Mapping[str, Any]] = (entry for entries in partition_lists(record) for entry in entries)
+def _epochs(entries: Iterable[Mapping[str, Any]]) -> dict[TopicPartition, int]:
+    """The assignment epoch of each partition that has one."""
     return {
         (entry["topicId"], partition): epoch
         for entry in entries

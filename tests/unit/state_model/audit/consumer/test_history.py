@@ -16,3 +16,14 @@ class AuditedGroup(GroupMachine):
 
 TestAuditedGroup = AuditedGroup.TestCase
 TestAuditedGroup.settings = examples("function")
+
+
+def test_a_partition_that_was_to_be_revoked_is_assigned_again_with_a_new_epoch():
+    group = AuditedGroup()
+    for client in "ba":
+        group.join(client=client, is_lost=False, names="u")
+        group.wait(milliseconds=2000)
+    group.beat(client="b", is_lost=False, names=None)
+    group.expire_session(client="a")
+    group.beat(client="b", is_lost=False, names=None)
+    group.teardown()
