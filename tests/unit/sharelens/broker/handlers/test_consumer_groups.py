@@ -7,10 +7,12 @@ from uuid import UUID
 import pytest
 
 from sharelens.broker.coordinators.group_log import GroupLog
+from sharelens.broker.security.authorization.entries import Operation, ResourceType
 from state_model.consumer.heartbeat import Heartbeat
 from state_model.group_records import decode_record
 from state_model.group_schemas import GroupKind
 from state_model.uuids import uuid_bytes
+from tests.broker_parts.acl_answers import entry
 from tests.broker_parts.broker_memory import DISK_FULL
 from tests.broker_parts.dispatched_broker import DispatchedBroker
 
@@ -513,6 +515,26 @@ def test_expressions_of_a_group_are_resolved_together(broker):
     resolved = [(16, False), (16, False), (3, False)]
     assert types(broker, since)[-len(resolved) :] == resolved
     assert described(broker)["group_epoch"] == epoch + 1
+
+
+def test_an_expression_matches_topics_that_its_member_may_describe(tmp_path):
+    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    settings = {"authorizer_class_name": authorizer, "super_users": "User:ANONYMOUS"}
+    broker = DispatchedBroker(tmp_path / "log", **settings, **AT_ONCE)
+    for name in ("in", "inner", "hidden"):
+        broker.create(name, 1)
+    rights = [(ResourceType.GROUP, "g", Operation.READ), (ResourceType.TOPIC, "in", Operation.DESCRIBE)]
+    broker.broker.acls.add([entry("User:alice", "*", kind, name, 3, operation, 3) for kind, name, operation in rights])
+
+    def beat_as_alice(epoch, **fields):
+        body = {"group_id": "g", "member_id": "m", "member_epoch": epoch}
+        return broker.call_as("User:alice", *HEARTBEAT, UNCHANGED | body | fields)
+
+    joined = beat_as_alice(0, rebalance_timeout=60_000, subscribed_topic_regex=".*", topic_partitions=[])
+    assert partitions(joined) == []
+    (topic,) = beat_as_alice(joined["member_epoch"])["assignment"]["topic_partitions"]
+    assert topic["topic_id"] == owned(broker, 0)[0]["topic_id"]
+    broker.close()
 
 
 def test_a_deleted_group_ends_the_resolution_of_its_expressions(broker):
