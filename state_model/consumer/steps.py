@@ -143,7 +143,9 @@ def _next_assignment(
     draft: Draft, assigned: MemberAssignment, target: Partitions, request: Heartbeat, subscription: Subscription
 ) -> MemberAssignment:
     group = draft.group
-    epochs = partition_epochs(each.assignment for each in group.members.values() if each.assignment is not None)
+    # Owners count for what the member lacks: where it lacks nothing, the other members need not be read.
+    owners = group.members.values() if target - assigned.assigned.keys() else ()
+    epochs = partition_epochs(each.assignment for each in owners if each.assignment is not None)
     try:
         return reconcile(assigned, target, group.target_assignment_epoch, request.owned, subscription, epochs)
     except FencedError as error:
