@@ -86,7 +86,7 @@ class Broker:
             self.logs = parts.open_logs(foundation, options.log_dir, faults, options.write_buffer_bytes)
             self.group_settings = ShareGroupConfigs(
                 config,
-                lambda group_id: self.catalog.group_configs.get(group_id, parts.UNSET),
+                foundation.group_configs,
                 lambda: self.features.levels[SHARE_VERSION],
             )
             self.group_log = GroupLog(self.catalog, self.logs, codec=config.integer("offsets.topic.compression.codec"))

@@ -7,6 +7,7 @@ from typing import Final
 
 from sharelens.broker.config.groups import (
     ConsumerGroupSettings,
+    PerGroup,
     StreamsGroupSettings,
     consumer_group_settings,
     streams_group_settings,
@@ -53,6 +54,10 @@ class Foundation:
     catalog: Catalog
     timers: Timers
     metrics: BrokerMetrics
+
+    def group_configs(self, group_id: str) -> Mapping[str, str]:
+        """The configuration of a group; a change makes a new one."""
+        return self.catalog.group_configs.get(group_id, UNSET)
 
 
 class _DeadLetterTopics:
@@ -167,13 +172,12 @@ def group_surroundings(foundation: Foundation, group_log: GroupLog, classic_grou
 def consumer_groups(foundation: Foundation, surroundings: GroupSurroundings) -> MigratingGroups:
     """The consumer groups."""
 
-    def group_settings(group_id: str) -> ConsumerGroupSettings:
-        group_configs = foundation.catalog.group_configs.get(group_id, UNSET)
+    def settings(group_configs: Mapping[str, str]) -> ConsumerGroupSettings:
         return consumer_group_settings(foundation.config, group_configs, expression_error)
 
     return MigratingGroups(
         surroundings,
-        group_settings=group_settings,
+        group_settings=PerGroup(foundation.config, foundation.group_configs, settings),
         all_topics=lambda: foundation.catalog.topics.values(),
         new_id=new_id,
     )
@@ -182,8 +186,8 @@ def consumer_groups(foundation: Foundation, surroundings: GroupSurroundings) -> 
 def streams_groups(foundation: Foundation, surroundings: GroupSurroundings) -> StreamsGroups:
     """The streams groups."""
 
-    def group_settings(group_id: str) -> StreamsGroupSettings:
-        return streams_group_settings(foundation.config, foundation.catalog.group_configs.get(group_id, UNSET))
+    def settings(group_configs: Mapping[str, str]) -> StreamsGroupSettings:
+        return streams_group_settings(foundation.config, group_configs)
 
     def create_topic(topic: TopicInfo) -> None:
         if topic.replication_factor not in REPLICATION_FACTORS:
@@ -198,7 +202,7 @@ def streams_groups(foundation: Foundation, surroundings: GroupSurroundings) -> S
 
     return StreamsGroups(
         surroundings,
-        group_settings=group_settings,
+        group_settings=PerGroup(foundation.config, foundation.group_configs, settings),
         internal_topics=InternalTopics(foundation.timers, create_topic),
     )
 

@@ -1,7 +1,7 @@
 """The configurations of groups of all kinds: checked when changed, within the broker's bounds when used."""
 
 from collections.abc import Callable, Mapping
-from typing import Literal, NamedTuple
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from sharelens.broker.config.broker_keys import ASSIGNOR_CLASSES
 from sharelens.broker.config.durations import duration_ms
@@ -14,19 +14,11 @@ from state_model.consumer.soft_state import MigrationPolicy
 from state_model.consumer.soft_state import Settings as ConsumerSettings
 from state_model.streams.soft_state import Settings as StreamsSettings
 
+T = TypeVar("T")
 DEAD_LETTERS_SHARE_VERSION = 2
 GROUPS_REMEMBERED = 4_096
 LONGEST_REMEMBERED = 256
 """Characters of a group id; so that clients can't fill the memory with long ones."""
-
-
-class _Remembered(NamedTuple):
-    """Settings, and the configuration that they were computed from."""
-
-    group_configs: Mapping[str, str]
-    revision: int
-    share_version: int
-    settings: ShareGroupSettings
 
 
 def check_group(settings: Settings, group_configs: Mapping[str, str]) -> None:
@@ -101,44 +93,62 @@ def streams_group_settings(settings: Settings, group_configs: Mapping[str, str])
     )
 
 
-class ShareGroups:
-    """The effective settings of each share group (sharelens.broker.ports.GroupSettings)."""
+class _Remembered(NamedTuple, Generic[T]):
+    """Settings, and the configuration that they were computed from."""
+
+    group_configs: Mapping[str, str]
+    revision: int
+    level: int
+    settings: T
+
+
+class PerGroup(Generic[T]):
+    """The effective settings of each group of a kind, which every request of a member reads."""
 
     def __init__(
-        self, settings: Settings, group_config: Callable[[str], Mapping[str, str]], share_version: Callable[[], int]
+        self,
+        settings: Settings,
+        group_config: Callable[[str], Mapping[str, str]],
+        resolve: Callable[[Mapping[str, str]], T],
+        level: Callable[[], int] = lambda: 0,
     ) -> None:
+        """`resolve`: the settings of a group with its own configuration, at a level of the kind's feature."""
         self._settings = settings
         self._group_config = group_config
-        self._share_version = share_version
-        self._remembered: dict[str, _Remembered] = {}
+        self._resolve = resolve
+        self._level = level
+        self._remembered: dict[str, _Remembered[T]] = {}
 
-    def __call__(self, group_id: str) -> ShareGroupSettings:
+    def __call__(self, group_id: str) -> T:
         """The current settings of a group.
 
         They are computed once for each configuration: a group's configuration is never changed in place.
         """
-        group_configs, revision, share_version = (
-            self._group_config(group_id),
-            self._settings.revision,
-            self._share_version(),
-        )
+        group_configs, revision, level = self._group_config(group_id), self._settings.revision, self._level()
         remembered = self._remembered.get(group_id)
-        is_current = (
+        if (
             remembered is not None
             and remembered.group_configs is group_configs
-            and remembered.revision == revision
-            and remembered.share_version == share_version
-        )
-        if remembered is not None and is_current:
+            and (remembered.revision, remembered.level) == (revision, level)
+        ):
             return remembered.settings
         settings = self._resolve(group_configs)
         if len(group_id) <= LONGEST_REMEMBERED:
             if len(self._remembered) >= GROUPS_REMEMBERED:
                 self._remembered.clear()
-            self._remembered[group_id] = _Remembered(group_configs, revision, share_version, settings)
+            self._remembered[group_id] = _Remembered(group_configs, revision, level, settings)
         return settings
 
-    def _resolve(self, group_configs: Mapping[str, str]) -> ShareGroupSettings:
+
+class ShareGroups(PerGroup[ShareGroupSettings]):
+    """The effective settings of each share group (sharelens.broker.ports.GroupSettings)."""
+
+    def __init__(
+        self, settings: Settings, group_config: Callable[[str], Mapping[str, str]], share_version: Callable[[], int]
+    ) -> None:
+        super().__init__(settings, group_config, self._share_settings, share_version)
+
+    def _share_settings(self, group_configs: Mapping[str, str]) -> ShareGroupSettings:
         settings = self._settings
         values = parse_all(GROUP, group_configs)
         isolation: IsolationLevel = (
@@ -160,7 +170,7 @@ class ShareGroups:
 
     def _dead_letter_topic(self, values: Mapping[str, object]) -> str | None:
         name = str(values.get("errors.deadletterqueue.topic.name", ""))
-        return name if name and self._share_version() >= DEAD_LETTERS_SHARE_VERSION else None
+        return name if name and self._level() >= DEAD_LETTERS_SHARE_VERSION else None
 
 
 def _number(settings: Settings, values: Mapping[str, object], name: str) -> int:

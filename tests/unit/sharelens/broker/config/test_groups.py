@@ -2,7 +2,7 @@
 
 import pytest
 
-from sharelens.broker.config.groups import ShareGroups, check_group, consumer_group_settings
+from sharelens.broker.config.groups import PerGroup, ShareGroups, check_group, consumer_group_settings
 from sharelens.broker.config.settings import Settings, Source
 from sharelens.broker.errors import ConfigError
 from sharelens.broker.ports import ShareGroupSettings
@@ -100,6 +100,19 @@ def test_a_consumer_group_has_its_own_values_within_the_brokers_bounds():
     assert (settings.session_timeout_ms, settings.regex_refresh_interval_ms) == (50_000, 600_000)
     assert (machine.heartbeat_interval_ms, machine.assignment_interval_ms, machine.max_size) == (5_000, 0, 7)
     assert list(machine.assignors) == ["range", "uniform"]
+
+
+def test_settings_of_a_kind_are_computed_once_for_each_configuration():
+    broker, configs_by_group, computed = Settings(), {"g": {}, "h": {}}, []
+    groups = PerGroup(broker, configs_by_group.__getitem__, lambda configs: computed.append(dict(configs)) or computed)
+    for group_id in ("g", "g", "h", "g"):
+        groups(group_id)
+    assert computed == [{}, {}]
+    configs_by_group["g"] = {"consumer.heartbeat.interval.ms": "6000"}
+    groups("g")
+    broker.change({"group.consumer.assignment.interval.ms": ("0", Source.DYNAMIC_BROKER)})
+    groups("g")
+    assert computed[2:] == [configs_by_group["g"]] * 2
 
 
 def test_settings_follow_every_change_of_what_they_are_made_of():
