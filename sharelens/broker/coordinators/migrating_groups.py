@@ -22,8 +22,10 @@ from state_model.consumer.classic_group import ClassicGroup, classic_session_tim
 from state_model.consumer.group_values import ConsumerGroup, member_metadata, uses_classic_protocol
 from state_model.consumer.heartbeat import Answer, Heartbeat, HeartbeatError, check
 from state_model.consumer.migration import join_classic_group, with_downgrade
+from state_model.consumer.records import ASSIGNMENT
 from state_model.consumer.soft_state import SoftState
 from state_model.consumer_protocol import PROTOCOL_TYPE
+from state_model.group_forms import name_of
 from state_model.group_heartbeat import JOINING
 from state_model.group_records import GroupRecord, decode_record, encode_record
 
@@ -152,11 +154,10 @@ class MigratingGroups(ConsumerGroups):
         replaced: Sequence[KeyValue] = (),
     ) -> None:
         """See EpochGroups; the removal of the last consumer makes the group a classic one."""
+        after = cast(coordinator.Outcome, outcome)
         before = self._groups.get(group_id)
-        if before is None or outcome.group is before:
-            super()._commit(group_id, member_id, outcome, replaced)
-            return
-        after = self._with_downgrade(group_id, before, cast(coordinator.Outcome, outcome))
+        if before is not None and _removed_ids(after):
+            after = self._with_downgrade(group_id, before, after)
         if after.downgrade is None:
             super()._commit(group_id, member_id, after, replaced)
         else:
@@ -165,7 +166,7 @@ class MigratingGroups(ConsumerGroups):
             self._append_records(group_id, (*after.records, cast(GroupRecord, record)))
             self._remove(group_id)
             self._classic_groups.adopt(classic, rebalances=after.downgrade.rebalances)
-        for removed_id in before.members.keys() - after.group.members.keys():
+        for removed_id in _removed_ids(after):
             self._stop_timers(group_id, removed_id)
 
     def _with_downgrade(
@@ -201,3 +202,9 @@ class MigratingGroups(ConsumerGroups):
 
 def _named(call: MemberCall) -> classic_members.ClassicCall:
     return classic_members.ClassicCall(call.group_id, call.member_id, call.generation_id, call.group_instance_id)
+
+
+def _removed_ids(outcome: coordinator.Outcome) -> list[str]:
+    """The members that an operation removes, by its records: most operations have few, and groups many members."""
+    ended = (record for record in outcome.records if record.record_type == ASSIGNMENT and record.is_tombstone)
+    return [member_id for record in ended if (member_id := name_of(record)) not in outcome.group.members]
