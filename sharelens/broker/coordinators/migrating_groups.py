@@ -2,6 +2,9 @@
 
 The rules are those of state_model.consumer.migration and classic_members; this part has the log and the timers. Times
 for the next join and for the sync after a join end a classic member as its session does.
+
+Kafka differs in two points: after a restart it gives classic members the session timeout of their group until their
+next request, and it ends joins and syncs that wait in a classic group also when the upgrade is then refused.
 """
 
 from collections.abc import Callable, Sequence

@@ -243,6 +243,14 @@ def test_a_consumer_replaces_a_classic_static_member_that_has_not_left():
     assert not outcome.group.targets.keys() - {"new", "b"}
 
 
+def test_a_classic_member_that_replaces_a_classic_one_changes_no_protocol():
+    group = upgraded(classic(classic_member("a", 0, 1, instance_id="i"), classic_member("b", 2, 3))).group
+    for fields in ({"member_id": "k", "is_new_id": True}, {"member_id": "a"}):
+        outcome = classic_join(group, instance_id="i", **fields)
+        assert outcome.downgrade is None
+        assert outcome.group.static_members["i"] == fields["member_id"]
+
+
 def test_leave_group_names_members_of_both_protocols():
     group = classic(classic_member("a", 0, 1, instance_id="i"), classic_member("b", 2, 3))
     group = join_classic_group(group, JOINING, TOPICS, SETTINGS, 5).group
