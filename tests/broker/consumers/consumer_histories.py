@@ -779,3 +779,25 @@ def commits_in_a_transaction(script: Script) -> None:
     script.fetch("when it has ended", None, -1)
     script.send("a", -1)
     script.delete_group()
+
+
+# Configurations.
+
+
+@history
+def configurations_with_their_bounds(script: Script) -> None:
+    for name, texts in {
+        "session.timeout.ms": ("999", "1000", "60000", "60001", "200", "x"),
+        "heartbeat.interval.ms": ("199", "200", "15000", "15001", "-1"),
+        "assignment.interval.ms": ("-1", "0", "15000", "15001"),
+        "assignor": ("range",),
+    }.items():
+        for text in texts:
+            script.alter_config(f"consumer.{name}", text)
+    topic = script.topic("t", 1)
+    script.describe_configs("consumer.")
+    script.join("a", topic)
+    script.alter_config("consumer.heartbeat.interval.ms", None)
+    script.topic("barrier", 1)
+    script.beat("a")
+    script.describe_configs("consumer.")

@@ -20,6 +20,7 @@ from tests.datasets import raw_records_of
 REBALANCE_TIMEOUT_MS = 60_000
 WAIT_S = 60
 PAUSE_S = 0.1
+GROUP_RESOURCE, SET, DELETE = 32, 0, 1
 REASON = " is not a valid regular expression: "
 LOADING = (14, 15, 16)
 NOT_COMPARED = {"throttle_time"}
@@ -271,6 +272,24 @@ class Script:
         answer = self._ask(ApiKey.LIST_GROUPS, 5, states_filter=states, types_filter=types)
         entries = [self._comparable(each) for each in answer.groups if each.group_id == self.group]
         self.answers.append([f"list {states} {types}", entries])
+
+    def alter_config(self, name: str, text: str | None) -> None:
+        """Set a configuration of the group, or delete it; the light broker's reasons say more than Kafka's."""
+        operation = {"name": name, "config_operation": SET if text is not None else DELETE, "value": text}
+        resources = [{"resource_type": GROUP_RESOURCE, "resource_name": self.group, "configs": [operation]}]
+        self.request(f"{name}={text}", ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources, validate_only=False)
+        for response in self.answers[-1][1]["responses"]:
+            del response["error_message"]
+
+    def describe_configs(self, prefix: str) -> None:
+        """The values of the group's configurations that begin with a prefix, and where they come from."""
+        resources = [
+            {"resource_type": GROUP_RESOURCE, "resource_name": self.group, "configuration_keys": None}
+        ]  # fmt: skip
+        body = {"resources": resources, "include_synonyms": False, "include_documentation": False}
+        (result,) = self._ask(ApiKey.DESCRIBE_CONFIGS, 4, **body).results
+        configs = {each.name: [each.value, each.config_source] for each in result.configs}
+        self.answers.append(["configs", {name: configs[name] for name in sorted(configs) if name.startswith(prefix)}])
 
     def leave_by_admin(self, label: str, **identity: Any) -> None:
         """LeaveGroup, as the Admin client's removal of members sends it."""
