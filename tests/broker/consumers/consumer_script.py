@@ -166,7 +166,7 @@ class Script:
     def label(self, member_id: str, member: str) -> None:
         """Give a member that the broker made an id for its name in all that is compared."""
         self._ids[member] = member_id
-        self._labels[member_id] = member
+        self._labels[member_id] = f"{member}, id of {len(member_id)}"
 
     def member_id(self, member: str) -> str:
         """The id that the broker made for a member; else its name."""
