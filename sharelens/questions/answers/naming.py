@@ -9,9 +9,12 @@ from sharelens.output import name_cell
 from sharelens.output.wording import listed
 from sharelens.parameters.filters import TOPIC_ID, KeyFilter
 from sharelens.questions.answers.missing import HOW_NAMES
+from sharelens.tables.known_groups import group_kind
+from sharelens.tables.limits import TooMuchError
 from sharelens.tables.port import Tables
-from sharelens.tables.reading import read_share_partitions, unknown_name
+from sharelens.tables.reading import read_group_records, read_share_partitions, unknown_name
 from sharelens.tables.where import Keys
+from state_model.group_schemas import GroupKind
 
 
 def resolve(evidence: Tables, key_filter: KeyFilter) -> Keys:
@@ -73,9 +76,8 @@ def ensure_known(
     share_partitions = read_share_partitions(evidence)
     groups = set(share_partitions.column("group_id").to_pylist())
     for group in sorted(key_filter.groups - groups - other_groups):
-        raise unknown_name(
-            evidence, f"no share group {name_cell(group)} in {evidence.place}; groups there: {listed(sorted(groups))}"
-        )
+        there = f"groups there: {listed(sorted(groups))}{_about_consumers(evidence, group)}"
+        raise unknown_name(evidence, f"no share group {name_cell(group)} in {evidence.place}; {there}")
     if key_filter.groups and key_filter.groups <= other_groups:
         return
     _ensure_topics(evidence, share_partitions, keys)
@@ -85,6 +87,17 @@ def ensure_known(
             evidence,
             f"no such share partition in {evidence.place}; share partitions there: {listed(labels(evidence, near))}",
         )
+
+
+def _about_consumers(evidence: Tables, group: str) -> str:
+    """What to ask about a consumer group of a name; empty where it is none, or its log is too large to read."""
+    try:
+        records = read_group_records(evidence, frozenset([group]))
+    except TooMuchError:
+        return ""
+    if group_kind(records) is not GroupKind.CONSUMER:
+        return ""
+    return "; it is a consumer group: groups, describe, rebalances and timeline are about it"
 
 
 def _ensure_topics(evidence: Tables, share_partitions: pa.Table, keys: Keys) -> None:
