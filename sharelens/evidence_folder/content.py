@@ -188,8 +188,8 @@ def _write_modelled(evidence: Tables, raw: RawLog, resolved: ResolvedQuestion, f
     group = _group(evidence, question)
     _write(folder, "group", [group], group.schema, content)
     _write_configuration(evidence, question, (), folder, content)
-    answers = streams_answers(evidence, raw, question) if is_of_streams else consumer_answers(evidence, question)
-    for name, answer in answers:
+    answers_of_kind = streams_answers if is_of_streams else consumer_answers
+    for name, answer in answers_of_kind(evidence, raw, question):
         content.answers[name] = answer
         _write(folder, name, [answer.table], answer.table.schema, content)
     history = content.answers["group_history"].table

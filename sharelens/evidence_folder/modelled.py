@@ -1,6 +1,6 @@
-"""What an evidence folder has of a consumer or streams group: histories, rebalances and events.
+"""What an evidence folder has of a consumer or streams group: histories, rebalances, events and the audit.
 
-Of a streams group also the histories of tasks, findings, and the audit. All comes from records of the group
+Of a streams group also the histories of tasks, and findings. All comes from records of the group
 coordinator with a timestamp before the window's end.
 """
 
@@ -36,6 +36,7 @@ from sharelens.tables.reading import read_group_records
 from sharelens.tables.where import Span
 from state_model.audit.columnar.group_audit import audit_groups
 from state_model.audit.columnar.proofs import Proofs
+from state_model.audit.consumer.table import RULES as CONSUMER_RULES
 from state_model.audit.rule import Need
 from state_model.audit.severities import ERROR, WARNING
 from state_model.audit.streams.table import RULES
@@ -45,7 +46,7 @@ from state_model.streams.records import STREAMS_TYPES
 
 LISTED = {
     rule.id: severity
-    for rule in RULES
+    for rule in (*RULES, *CONSUMER_RULES)
     if rule.needs == (Need.GROUP_COORDINATOR,) and (severity := rule.severity_for(None)) in (ERROR, WARNING)
 }
 """Severities of the rules that the group's own records decide, by rule id."""
@@ -71,11 +72,12 @@ def streams_answers(evidence: Tables, raw: RawLog, question: Question) -> Iterat
     yield "audit", _audit(raw, question)
 
 
-def consumer_answers(evidence: Tables, question: Question) -> Iterator[tuple[str, Answer]]:
-    """Each table's name with its answer; there are no findings and no rules of the audit about consumer groups."""
+def consumer_answers(evidence: Tables, raw: RawLog, question: Question) -> Iterator[tuple[str, Answer]]:
+    """Each table's name with its answer; there are no findings about consumer groups."""
     records = _records(evidence, question, CONSUMER_TYPES)
     rebalances = rebalances_consumer.rows(evidence, consumer_rebalances(records))
     yield from _answers(evidence, question, histories(records), rebalances, rebalances_consumer.LAYOUT)
+    yield "audit", _audit(raw, question)
 
 
 def _records(evidence: Tables, question: Question, types: Collection[int]) -> pa.Table:
