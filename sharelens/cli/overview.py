@@ -64,7 +64,8 @@ def _show_screen(answered: Report, shown: Shown, *, is_colored: bool) -> None:
     if len(rows) > finding_limit:
         tell(f"... {len(rows) - finding_limit} more findings; --limit {len(rows)} shows them all")
     tell("")
-    show(answered.parts["groups"], replace(shown, limit=shown.limit or GROUPS_SHOWN))
+    for groups in [answered.parts["groups"], *filter(None, [answered.parts.get("consumer_groups")])]:
+        show(groups, replace(shown, limit=shown.limit or GROUPS_SHOWN))
     say_warnings(answered.warnings)
     tell("")
     for line in (answered.summary or "").splitlines():

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from sharelens.findings import audits, coordination, evidence, lives, members, outcomes, stalls, streams
+from sharelens.findings import audits, consumers, coordination, evidence, lives, members, outcomes, stalls, streams
 from sharelens.findings.finding import ERROR, INFO, IS_FOUND, NOT_JUDGED, WARNING
 from sharelens.findings.rule import About, Rule
 
@@ -15,6 +15,7 @@ RULES: Sequence[Rule] = [
         members.RULES,
         stalls.RULES,
         streams.RULES,
+        consumers.RULES,
         audits.RULES,
         evidence.RULES,
     )
@@ -31,7 +32,7 @@ ORDER: Mapping[str, Sequence[Sequence[str]]] = {
         ("dead_letters_missing",),
         ("initialising_stuck",),
         ("stuck",),
-        ("unassigned", "not_ready", "tasks_without_owner"),
+        ("unassigned", "not_ready", "tasks_without_owner", "reconciliation_stuck"),
         ("limit_burst",),
         ("no_members",),
         ("audit_error",),
@@ -44,6 +45,7 @@ ORDER: Mapping[str, Sequence[Sequence[str]]] = {
         ("not_started",),
         ("lag_growing",),
         ("epoch_loop", "rebalancing"),
+        ("unassigned",),
         ("no_members",),
         ("limit_burst",),
         ("start_offset_reset",),
@@ -54,7 +56,7 @@ ORDER: Mapping[str, Sequence[Sequence[str]]] = {
         ("records_archived",),
         ("audit_warning",),
     ),
-    INFO: (("stuck",), ("no_members",), ("not_started",), ("state_deleted",)),
+    INFO: (("stuck",), ("no_members",), ("not_started",), ("state_deleted",), ("unassigned",)),
 }
 """The kinds of each severity, the worst first; those of a row are equal."""
 
@@ -72,6 +74,12 @@ def possible_results() -> Iterator[tuple[str, str, str]]:
                 yield severity, rule.kind, result
 
 
-def about_trouble() -> list[Rule]:
-    """The rules about trouble that can find an error."""
-    return [rule for rule in RULES if rule.about is About.TROUBLE and ERROR in rule.severities]
+def rules_for(*, all_groups: bool) -> list[Rule]:
+    """The rules of a verdict; those on consumer groups where somebody asks for all groups."""
+    return [rule for rule in RULES if all_groups or rule.subject != consumers.SUBJECT]
+
+
+def about_trouble(*, all_groups: bool = False) -> list[Rule]:
+    """The rules of a verdict about trouble that can find an error."""
+    rules = rules_for(all_groups=all_groups)
+    return [rule for rule in rules if rule.about is About.TROUBLE and ERROR in rule.severities]

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence.now import Now
+from sharelens.groups.schemas import CONSUMER, STREAMS
 from sharelens.tables.cover import StatePartitionCover
 from sharelens.tables.missing import MissingEvidence
 from state_model.streams.values import TaskId
@@ -41,16 +42,15 @@ class Lag:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamsSign:
-    """A streams group that exists.
+class GroupSign:
+    """A streams or consumer group that exists.
 
     `now_ms`: not before its newest record. `since_ms`: since when it has its state, or is ASSIGNING or RECONCILING in
     turns; `epochs`: group epochs since then. `unsettled_ms`: how long it was ASSIGNING or RECONCILING in the window
-    from `window_ms` on, with `window_epochs` group epochs. `tasks`: the active tasks of the target assignment and
-    those that had an owner before; none without members. `without_owner`: those of them that no member has, each with
-    the time since when; while the group is not ready none count.
+    from `window_ms` on, with `window_epochs` group epochs.
     """
 
+    group_type: ClassVar[str]
     group_id: str
     now_ms: int
     state: str
@@ -60,11 +60,51 @@ class StreamsSign:
     unsettled_ms: int
     window_ms: int
     window_epochs: int
+    lag: Lag
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsSign(GroupSign):
+    """A streams group that exists.
+
+    `tasks`: the active tasks of the target assignment and those that had an owner before; none without members.
+    `without_owner`: those of them that no member has, each with the time since when; while the group is not ready none
+    count.
+    """
+
+    group_type: ClassVar[str] = STREAMS
     topology_epoch: int | None
     validated_topology_epoch: int
     tasks: int
     without_owner: Mapping[TaskId, int]
-    lag: Lag
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingMember:
+    """A member that lacks partitions of its target, or must give up some, since then at least."""
+
+    member_id: str
+    since_ms: int
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerSign(GroupSign):
+    """A consumer group that exists.
+
+    `partitions`: how many members have, those that they must give up, too. `idle_members`: members without any.
+    `without_owner`: topic and partition that no member has: of the target assignment, or with a committed offset in a
+    topic to which members subscribe; a topic without a known name has its id. `rebalance_timeout_ms`: the largest one
+    of the members; None: unknown. `epochs_ms`: log times of the group epochs within the window of `epoch_loop`.
+    """
+
+    group_type: ClassVar[str] = CONSUMER
+    partitions: int
+    idle_members: int
+    without_owner: Sequence[tuple[str, int]]
+    waiting: Sequence[WaitingMember]
+    rebalance_timeout_ms: int | None
+    epochs_ms: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +178,8 @@ class Signs:
     unknown). `missing_letters`: `records` by share partition whose dead letter is missing; `unjudged_letters`: those of
     which the dead-letter topic is not in the evidence. `groups`: GROUPS rows; None: no record of the group coordinator
     is in the evidence. `share_groups`: those with state or with a record of the group coordinator. `streams`: the
-    streams groups that exist. `audited`: the findings of the audit; None: nobody has audited the evidence.
+    streams groups that exist. `consumers`: the consumer groups that exist, where they are asked for.
+    `audited`: the findings of the audit; None: nobody has audited the evidence.
     `unwritable`: None: no metadata log. `unpruned`: of state partitions that are large enough for a finding, and at the
     end of the evidence alone. `log_starts`: log start offsets of user partitions, as far as known.
     `retention_ms`: by topic id, as far as known. `with_headers`: the user partitions that the evidence has.
@@ -160,6 +201,7 @@ class Signs:
     share_groups: Sequence[str]
     coordination: Sequence[ShareCoordination]
     streams: Sequence[StreamsSign]
+    consumers: Sequence[ConsumerSign] = ()
     audited: Audited | None
     unwritable: Sequence[InternalPartition] | None
     unpruned: Sequence[UnprunedState]

@@ -1,91 +1,58 @@
 """Rules about streams groups."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from sharelens.findings.finding import ERROR, INFO, WARNING, Finding
+from sharelens.findings.model_groups import about_sign, lag_text, of_kind, without_members, worst_first
 from sharelens.findings.rule import Need, Rule
 from sharelens.findings.signs import Signs, StreamsSign
 from sharelens.findings.thresholds import (
-    ABANDONED_MS,
-    CLOSED_MS,
     GROWTH_MS,
     LARGE_SHARE,
     LEAST_GROWTH,
-    SMALL_LAG,
     STREAMS_GROWTH_SHARE,
     UNSTABLE_MS,
     Thresholds,
 )
-from sharelens.groups.schemas import EMPTY, NOT_READY, STREAMS, UNSETTLED
+from sharelens.groups.schemas import NOT_READY, UNSETTLED
 from sharelens.output.group_words import not_ready_reason, task_name
 from sharelens.output.wording import clock, counted, number
 from sharelens.parameters.times import lasted
 
 TASKS_NAMED = 5
-OfSign = Callable[[StreamsSign, Thresholds, bool], Iterator[Finding]]
 
 
 def no_members(signs: Signs, thresholds: Thresholds) -> list[Finding]:
     """Groups whose coordinator knows no member, with records to do, or of which that is unknown."""
-    return _worst_first(_without_members, signs, thresholds)
+    return worst_first(without_members, signs.streams, signs, thresholds)
 
 
 def not_ready(signs: Signs, thresholds: Thresholds) -> list[Finding]:
     """Groups that wait for their topology or their topics."""
-    return _worst_first(_not_ready, signs, thresholds)
+    return worst_first(_not_ready, signs.streams, signs, thresholds)
 
 
 def tasks_without_owner(signs: Signs, thresholds: Thresholds) -> list[Finding]:
     """Groups with tasks that nobody processes."""
-    return _worst_first(_ownerless, signs, thresholds)
+    return worst_first(_ownerless, signs.streams, signs, thresholds)
 
 
 def lag_growing(signs: Signs, thresholds: Thresholds) -> list[Finding]:
     """Groups with members whose lag is larger than it was."""
-    return _worst_first(_growing, signs, thresholds)
+    return worst_first(_growing, signs.streams, signs, thresholds)
 
 
 def rebalancing(signs: Signs, thresholds: Thresholds) -> list[Finding]:
     """Groups that do not come to rest."""
-    return _worst_first(_rebalancing, signs, thresholds)
+    return worst_first(_rebalancing, signs.streams, signs, thresholds)
 
 
 def found_in(groups: Sequence[StreamsSign], thresholds: Thresholds) -> list[Finding]:
     """What is found of some groups until a moment at which the evidence goes on."""
-    kinds = (_without_members, _not_ready, _ownerless, _growing, _rebalancing)
-    rows = chain.from_iterable(_of_kind(kind, groups, thresholds, is_now_known=True) for kind in kinds)
+    kinds = (without_members, _not_ready, _ownerless, _growing, _rebalancing)
+    rows = chain.from_iterable(of_kind(kind, groups, thresholds, is_now_known=True) for kind in kinds)
     return [row for row in rows if row.remedy is None]
-
-
-def _worst_first(of_sign: OfSign, signs: Signs, thresholds: Thresholds) -> list[Finding]:
-    return _of_kind(of_sign, signs.streams, thresholds, is_now_known=signs.now.is_known)
-
-
-def _of_kind(
-    of_sign: OfSign, groups: Sequence[StreamsSign], thresholds: Thresholds, *, is_now_known: bool
-) -> list[Finding]:
-    rows = chain.from_iterable(of_sign(sign, thresholds, is_now_known) for sign in groups)
-    return sorted(rows, key=lambda row: (-(row.size or 0), row.since_ms or 0, row.group_id))
-
-
-def _without_members(sign: StreamsSign, thresholds: Thresholds, is_now_known: bool) -> Iterator[Finding]:
-    if sign.state != EMPTY:
-        return
-    since = f"no members since {clock(sign.since_ms, sign.now_ms)}"
-    if sign.lag.records:
-        lasting_ms = sign.now_ms - sign.since_ms
-        has_closed, is_abandoned = lasting_ms < CLOSED_MS, lasting_ms >= ABANDONED_MS
-        severity = ERROR if sign.lag.records > SMALL_LAG else WARNING
-        text, remedy = f"{_lag(sign)}, {since}", None
-        if has_closed and not is_now_known:
-            text, remedy = f"{text} ({lasted(lasting_ms)} at least); how long is not known", Need.NOW.remedy
-        elif has_closed or is_abandoned:
-            severity = INFO
-        yield _finding(sign, severity, "no_members", text, "describe", size=sign.lag.records, remedy=remedy)
-    elif sign.lag.unknown:
-        text = f"{since}, and the lag of {counted(sign.lag.unknown, 'partition')} is unknown"
-        yield _finding(sign, ERROR, "no_members", text, "describe", size=sign.lag.unknown, remedy=Need.TOPIC_END.remedy)
 
 
 def _not_ready(sign: StreamsSign, thresholds: Thresholds, is_now_known: bool) -> Iterator[Finding]:
@@ -98,10 +65,10 @@ def _not_ready(sign: StreamsSign, thresholds: Thresholds, is_now_known: bool) ->
     if duration_ms >= thresholds.or_min_duration(UNSTABLE_MS):
         least = "" if is_now_known else "at least "
         since = f"since {clock(sign.since_ms, sign.now_ms)} ({least}{lasted(duration_ms)})"
-        yield _finding(sign, ERROR, "not_ready", f"not ready {since}: {tail}", "describe", "--state")
+        yield about_sign(sign, ERROR, "not_ready", f"not ready {since}: {tail}", "describe", "--state")
     elif not is_now_known:
         text = f"not yet judged: NOT_READY for at least {lasted(duration_ms)}: {tail}"
-        yield _finding(sign, ERROR, "not_ready", text, "describe", "--state", remedy=Need.NOW.remedy)
+        yield about_sign(sign, ERROR, "not_ready", text, "describe", "--state", remedy=Need.NOW.remedy)
 
 
 def _ownerless(sign: StreamsSign, thresholds: Thresholds, is_now_known: bool) -> Iterator[Finding]:
@@ -113,7 +80,9 @@ def _ownerless(sign: StreamsSign, thresholds: Thresholds, is_now_known: bool) ->
         remainder_text = f" and {len(tasks) - TASKS_NAMED} more" if len(tasks) > TASKS_NAMED else ""
         since = f"since {clock(since_ms, sign.now_ms)} ({lasted(sign.now_ms - since_ms)})"
         text = f"{counted(len(tasks), 'active task')} without an owner {since}: {names}{remainder_text}"
-        yield _finding(sign, ERROR, "tasks_without_owner", text, "describe", "--tasks", size=len(tasks), since=since_ms)
+        yield about_sign(
+            sign, ERROR, "tasks_without_owner", text, "describe", "--tasks", size=len(tasks), since=since_ms
+        )
 
 
 def _growing(sign: StreamsSign, thresholds: Thresholds, is_now_known: bool) -> Iterator[Finding]:
@@ -121,8 +90,8 @@ def _growing(sign: StreamsSign, thresholds: Thresholds, is_now_known: bool) -> I
     if growth is None or records is None or sign.now_ms - sign.window_ms < GROWTH_MS:
         return
     if growth >= max(LEAST_GROWTH, LARGE_SHARE * records, STREAMS_GROWTH_SHARE * sign.lag.finished):
-        text = f"{_lag(sign)}, {number(growth)} more than at {clock(sign.window_ms, sign.now_ms)}"
-        yield _finding(sign, WARNING, "lag_growing", text, "describe", size=records, since=sign.window_ms)
+        text = f"{lag_text(sign)}, {number(growth)} more than at {clock(sign.window_ms, sign.now_ms)}"
+        yield about_sign(sign, WARNING, "lag_growing", text, "describe", size=records, since=sign.window_ms)
 
 
 def _rebalancing(sign: StreamsSign, thresholds: Thresholds, is_now_known: bool) -> Iterator[Finding]:
@@ -131,41 +100,11 @@ def _rebalancing(sign: StreamsSign, thresholds: Thresholds, is_now_known: bool) 
     if sign.state in UNSETTLED and lasting_ms >= least_ms:
         text = f"not stable since {clock(sign.since_ms, sign.now_ms)} ({lasted(lasting_ms)}), "
         text += f"{counted(sign.epochs, 'group epoch')} since then"
-        yield _finding(sign, WARNING, "rebalancing", text, "rebalances")
+        yield about_sign(sign, WARNING, "rebalancing", text, "rebalances")
     elif sign.members and sign.unsettled_ms >= max(1, least_ms, window_ms // 2):
         text = f"not stable for {lasted(sign.unsettled_ms)} of the last {lasted(window_ms)}, "
         text += f"{counted(sign.window_epochs, 'group epoch')} in that time"
-        yield _finding(sign, WARNING, "rebalancing", text, "rebalances", since=sign.window_ms)
-
-
-def _finding(
-    sign: StreamsSign,
-    severity: str,
-    kind: str,
-    text: str,
-    question: str,
-    *options: str,
-    size: int | None = None,
-    since: int | None = None,
-    remedy: str | None = None,
-) -> Finding:
-    return Finding(
-        severity=severity,
-        kind=kind,
-        text=text,
-        question=question,
-        options=(f"--group={sign.group_id}", *options),
-        group_id=sign.group_id,
-        group_type=STREAMS,
-        size=size,
-        since_ms=sign.since_ms if since is None else since,
-        remedy=remedy,
-    )
-
-
-def _lag(sign: StreamsSign) -> str:
-    known_count = sign.lag.partitions - sign.lag.unknown
-    return f"lag {number(sign.lag.records)}" + (f" in {counted(known_count, 'partition')}" if known_count > 1 else "")
+        yield about_sign(sign, WARNING, "rebalancing", text, "rebalances", since=sign.window_ms)
 
 
 RULES: Mapping[str, Rule] = {

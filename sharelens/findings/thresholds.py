@@ -31,6 +31,9 @@ BURST_MS, LEAST_BURST, BURST_SHARE, LARGE_BURST_SHARE = 5 * MINUTE_MS, 10, 0.05,
 FILLING_SHARE, FILLING_LOCKS = 0.8, 3
 LOOP_MS, EPOCHS_A_MINUTE = 5 * MINUTE_MS, 6
 RETENTION_SHARE = 0.8
+RECONCILIATION_MS, CONSUMER_SESSION_MS = 5 * MINUTE_MS, 45 * SECOND_MS
+"""So long a member of a consumer group may wait for partitions at least, unless another one may keep them longer: for
+its rebalance timeout, and its session (group.consumer.session.timeout.ms by default) if it is gone."""
 REPEATS = 3
 """So often in the last hour a share partition comes into initialization when its coordinator can't end it."""
 UNPRUNED_MS, UNPRUNED_BYTES = 15 * MINUTE_MS, 100 << 20

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from sharelens.findings.finding import ERROR, INFO, IS_FOUND, NOT_JUDGED, WARNING, Finding
 from sharelens.findings.rule import Need, Rule
-from sharelens.findings.rules import NO_VERDICT, RULES, about_trouble, possible_results, rank
+from sharelens.findings.rules import NO_VERDICT, about_trouble, possible_results, rank, rules_for
 from sharelens.findings.signs import Signs
 from sharelens.findings.suppressed import NO_SUPPRESSIONS, Suppressions
 from sharelens.findings.thresholds import Thresholds
@@ -20,13 +20,14 @@ class Verdict:
     Errors found come before what stands in the way of every verdict, errors that can't be judged, warnings found,
     warnings that can't be judged, and information; within each the kinds in their order, then by size and age.
     `unjudged_rules`: how many rules that can find an error could not judge a subject. `suppressed`: how many findings
-    suppressions cover; `warnings`: those that have expired.
+    suppressions cover; `warnings`: those that have expired. `all_groups`: consumer groups count, too.
     """
 
     findings: Sequence[Finding]
     unjudged_rules: int
     suppressed: int = 0
     warnings: tuple[str, ...] = ()
+    all_groups: bool = False
 
     def count(self, severity: str, result: str = IS_FOUND) -> int:
         """How many findings have a severity and a result."""
@@ -43,15 +44,17 @@ class Verdict:
         return [row for row in self.findings if row.result == NOT_JUDGED]
 
 
-def judge(signs: Signs, thresholds: Thresholds, suppressions: Suppressions = NO_SUPPRESSIONS) -> Verdict:
+def judge(
+    signs: Signs, thresholds: Thresholds, suppressions: Suppressions = NO_SUPPRESSIONS, *, all_groups: bool = False
+) -> Verdict:
     """What all rules find, and what they can't judge: one line for each rule and remedy.
 
     What would be information, if it were so, is left out where it is not judged.
     """
     findings: list[Finding] = []
     unjudged_kinds, suppressed = set(), 0
-    errors = {rule.kind for rule in about_trouble()}
-    for rule in RULES:
+    errors = {rule.kind for rule in about_trouble(all_groups=all_groups)}
+    for rule in rules_for(all_groups=all_groups):
         judged = list(rule.judge(signs, thresholds))
         rows = [row for row in judged if not suppressions.cover(row)]
         suppressed += len(judged) - len(rows)
@@ -63,6 +66,7 @@ def judge(signs: Signs, thresholds: Thresholds, suppressions: Suppressions = NO_
         unjudged_rules=len(unjudged_kinds & errors),
         suppressed=suppressed,
         warnings=suppressions.warnings(),
+        all_groups=all_groups,
     )
 
 
@@ -109,12 +113,12 @@ def first_line(verdict: Verdict, signs: Signs) -> str:
     """The verdict in one line."""
     worst = verdict.findings[0] if verdict.findings else None
     if worst is None or worst.severity == INFO:
-        return f"nothing is wrong: {_contents(signs)}"
+        return f"nothing is wrong: {_contents(signs, all_groups=verdict.all_groups)}"
     if worst.kind in NO_VERDICT:
         return f"NO VERDICT: {worst.text}; {worst.remedy}"
     if worst.result == IS_FOUND:
         return f"{worst.severity.upper()}: {sentence(worst)}{_others_text(verdict, worst.severity)}"
-    rules = len(about_trouble())
+    rules = len(about_trouble(all_groups=verdict.all_groups))
     judged = f"no error found by {rules - verdict.unjudged_rules} of {rules} rules"
     unjudged = "; ".join(f"{sentence(row)} ({row.remedy})" for row in verdict.unjudged)
     warnings = verdict.count(WARNING)
@@ -122,9 +126,10 @@ def first_line(verdict: Verdict, signs: Signs) -> str:
     return f"{judged}; {unjudged}{also}"
 
 
-def _contents(signs: Signs) -> str:
+def _contents(signs: Signs, *, all_groups: bool) -> str:
     """What there is; where now is unknown, until when that is so."""
-    groups = counted(len(signs.share_groups) + len(signs.streams), "group")
+    consumers = len(signs.consumers) if all_groups else 0
+    groups = counted(len(signs.share_groups) + len(signs.streams) + consumers, "group")
     tasks = sum(sign.tasks for sign in signs.streams)
     of_streams = f", {counted(tasks, 'active task')}" if signs.streams else ""
     by = (

@@ -27,7 +27,7 @@ OVERVIEW = Question(
     summary="What is wrong now, the worst first, and one line a group.",
     help="""What is wrong now, the worst first: stalls, groups without members, missing dead letters, growing lag,
     resets, archived and repeated records, gaps in the evidence; each with the command that explains it. Then one line a
-    group.
+    group. Consumer groups have a list of their own and count with --all-groups.
 
     Recent is the hour before now, or before --as-of; a larger lag than ten minutes ago (of a lake: than at an earlier
     publication) grows.
@@ -41,6 +41,7 @@ OVERVIEW = Question(
         *NOW,
         SHORTEST_STALL,
         *SETTINGS_FILES,
+        flag("--all-groups", "Consumer groups count, too: in the findings, the first line and the exit code."),
         Parameter(
             "--watch",
             kind=Duration(bare_unit="s"),
@@ -67,6 +68,7 @@ OVERVIEW = Question(
     rows={
         "findings": "sharelens.questions.findings.overview:FINDING_LAYOUT",
         "groups": "sharelens.questions.findings.overview:GROUP_LAYOUT",
+        "consumer_groups": "sharelens.questions.findings.overview:CONSUMER_LAYOUT",
     },
     reads=Reads.STATE_LOG_OR_GROUP_LOG,
     findings="findings",

@@ -11,6 +11,7 @@ from sharelens.output.wording import counted, listed
 from sharelens.parameters.filters import KeyFilter
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_group_records, read_share_partitions, unknown_name
+from state_model.consumer.records import CONSUMER_TYPES
 from state_model.errors import SharelensError, UsageError
 from state_model.group_schemas import RECORD_TYPES, GroupKind
 from state_model.streams.records import METADATA, STREAMS_TYPES
@@ -81,6 +82,12 @@ def group_kind(records: pa.Table, as_of_ms: int | None = None) -> GroupKind:
 def streams_groups(evidence: Tables, names: frozenset[str]) -> frozenset[str]:
     """Those of these groups that are or were streams groups; no names: none."""
     return groups_of_types(read_group_records(evidence, names), STREAMS_TYPES) if names else frozenset()
+
+
+def modelled_groups(evidence: Tables, names: frozenset[str]) -> frozenset[str]:
+    """Those of these groups that are or were consumer or streams groups; no names: none."""
+    types = (*CONSUMER_TYPES, *STREAMS_TYPES)
+    return groups_of_types(read_group_records(evidence, names), types) if names else frozenset()
 
 
 def groups_of_types(records: pa.Table, types: Collection[int]) -> frozenset[str]:

@@ -21,10 +21,10 @@ def share_coordination(
     if as_of_ms is not None:
         records = records.filter(pc.field("timestamp_ms") <= as_of_ms)
     initialized_ms = _newest_ms(records.filter(pc.field("record_type") == STATE_PARTITIONS))
-    epochs_ms = _epochs_ms(records, now_ms)
+    loop_epochs_ms = epochs_ms(records, GROUP, now_ms)
     repeated = _repeated(records.filter(pc.field("timestamp_ms") >= now_ms - RECENT_MS))
     return tuple(
-        _coordination(name, moment, initialized_ms.get(name), repeated.get(name, ()), epochs_ms.get(name, ()))
+        _coordination(name, moment, initialized_ms.get(name), repeated.get(name, ()), loop_epochs_ms.get(name, ()))
         for name, moment in moments.items()
         if not moment.group.is_deleted
     )
@@ -51,8 +51,9 @@ def _repeated(records: pa.Table) -> dict[str, list[tuple[str, int]]]:
     }
 
 
-def _epochs_ms(records: pa.Table, now_ms: int) -> dict[str, list[int]]:
-    raised = records.filter((pc.field("record_type") == GROUP) & (pc.field("timestamp_ms") >= now_ms - LOOP_MS))
+def epochs_ms(records: pa.Table, record_type: int, now_ms: int) -> dict[str, list[int]]:
+    """By group the log times of its group epochs (records of a type) within the window of `epoch_loop`."""
+    raised = records.filter((pc.field("record_type") == record_type) & (pc.field("timestamp_ms") >= now_ms - LOOP_MS))
     times: dict[str, list[int]] = defaultdict(list)
     for row in raised.select(["group_id", "timestamp_ms"]).to_pylist():
         times[row["group_id"]].append(row["timestamp_ms"])

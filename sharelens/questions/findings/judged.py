@@ -11,13 +11,13 @@ from sharelens.output import name_cell
 from state_model.errors import UsageError
 
 
-def judged(signs: Signs, thresholds: Thresholds) -> Verdict:
-    """The verdict about signs.
+def judged(signs: Signs, thresholds: Thresholds, *, all_groups: bool = False) -> Verdict:
+    """The verdict about signs; `all_groups`: consumer groups count, too.
 
     Raises:
         UsageError: the setting `findings` names a kind that there is not.
     """
-    return judge(signs, thresholds, _suppressions())
+    return judge(signs, thresholds, _suppressions(), all_groups=all_groups)
 
 
 def _suppressions() -> Suppressions:

@@ -1,14 +1,15 @@
 """The first screen of an incident: what is wrong now, the worst first, and one line a group."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sharelens.findings.consumers import kinds_by_group
 from sharelens.findings.finding import ERROR, FINDING, INFO, IS_FOUND, NOT_JUDGED, WARNING, finding_rows
 from sharelens.findings.outcomes import recent_attempts
-from sharelens.findings.signs import Signs, StreamsSign
+from sharelens.findings.signs import ConsumerSign, Signs, StreamsSign
 from sharelens.findings.thresholds import Thresholds
 from sharelens.findings.verdict import Verdict, first_line
 from sharelens.groups.schemas import SHARE, STREAMS
@@ -52,6 +53,21 @@ GROUP = pa.schema(
     ]
 )
 
+CONSUMER_GROUP = pa.schema(
+    [
+        column("group_id", pa.string(), "consumer group"),
+        column("state", pa.string(), "state of the group"),
+        column("members", pa.int64(), "number of members"),
+        column("idle_members", pa.int64(), "members without partitions"),
+        column("waiting_members", pa.int64(), "members that lack partitions of their target, or must give up some"),
+        column("partitions", pa.int64(), "partitions that members have, those that they must give up, too"),
+        column("partitions_without_owner", pa.int64(), "partitions that no member has, while the group has members"),
+        column("lag", pa.int64(), "sum of the known lags of partitions with a committed offset; null = none is known"),
+        column("lag_unknown", pa.int64(), "partitions with a committed offset whose lag is unknown"),
+        column("findings", pa.string(), "kinds of errors and warnings; they count with --all-groups; null = none"),
+    ]
+)
+
 
 def headline(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, settings: GroupSettings) -> str:
     """The first line of `overview`."""
@@ -67,17 +83,19 @@ def overview(
     settings: GroupSettings,
     *,
     min_duration_ms: int | None = None,
+    all_groups: bool = False,
 ) -> Report:
     """The answer to `sharelens overview`; `source` is what the commands for further questions name.
 
+    `all_groups`: consumer groups count in the verdict, too; they have a list of their own anyhow.
     `min_duration_ms`: the shortest stall; None: by the lock duration (`sharelens.findings.thresholds`).
 
     Raises:
         UsageError: the evidence has none of the names, or --now lies before its last record.
     """
     thresholds = Thresholds(settings=settings, min_duration_ms=min_duration_ms)
-    read = signs(evidence, key_filter, cut, settings, min_duration_ms)
-    verdict = judged(read, thresholds)
+    read = signs(evidence, key_filter, cut, settings, min_duration_ms, with_consumers=True)
+    verdict = judged(read, thresholds, all_groups=all_groups)
 
     def ask(question: str, words: Iterable[str]) -> str:
         return command(source, question, [*words, *cut_options(question, cut)])
@@ -91,6 +109,7 @@ def overview(
                 table=rows, columns=FINDING_LAYOUT.columns(None, _since_column(read.now_ms)), none="no finding"
             ),
             "groups": groups_part(group_rows(read, thresholds)),
+            **consumer_part(read, thresholds),
         },
         summary=f"{counts}\n{_audit_text(read, command(source, 'audit', []))}"
         f"\n{closing_line(evidence)}; {now_text(evidence, read.now_ms)}",
@@ -103,6 +122,17 @@ def groups_part(groups: pa.Table, group_types: Collection[str] = (SHARE, STREAMS
     groups = groups.filter(pc.is_in(groups.column("group_type"), value_set=pa.array(list(group_types), pa.string())))
     kinds = " or ".join(group_types)
     return Answer(table=groups, columns=GROUP_LAYOUT.columns(_group_fields(groups)), none=f"no {kinds} group")
+
+
+def consumer_part(read: Signs, thresholds: Thresholds) -> dict[str, Answer]:
+    """The consumer groups, those with findings first; no part where there are none."""
+    if not read.consumers:
+        return {}
+    kinds = kinds_by_group(read.consumers, thresholds, is_now_known=read.now.is_known)
+    rows = [_consumer_row(sign, kinds.get(sign.group_id, ())) for sign in read.consumers]
+    rows.sort(key=lambda row: (row["findings"] is None, -(row["lag"] or 0), row["group_id"]))
+    table = pa.Table.from_pylist(rows, schema=CONSUMER_GROUP)
+    return {"consumer_groups": Answer(table=table, columns=CONSUMER_LAYOUT.columns(None), none="no consumer group")}
 
 
 def counted_findings(answered: Report, fail_on: str) -> FindingCounts:
@@ -190,6 +220,22 @@ def _streams_row(sign: StreamsSign) -> dict[str, Any]:
     }
 
 
+def _consumer_row(sign: ConsumerSign, kinds: Sequence[str]) -> dict[str, Any]:
+    """A CONSUMER_GROUP row."""
+    return {
+        "group_id": sign.group_id,
+        "state": sign.state,
+        "members": sign.members,
+        "idle_members": sign.idle_members,
+        "waiting_members": len(sign.waiting),
+        "partitions": sign.partitions,
+        "partitions_without_owner": len(sign.without_owner),
+        "lag": sign.lag.records,
+        "lag_unknown": sign.lag.unknown,
+        "findings": ", ".join(kinds) or None,
+    }
+
+
 def _group_row(group_id: str, row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "group_id": group_id,
@@ -265,6 +311,11 @@ GROUP_LAYOUT = Layout(
     "streams groups; missing_share_partitions only where some are missing",
     important="GROUP TYPE STATE MEMBERS MISSING LAG STANDING-STILL WITHOUT-OWNER ARCHIVED-RECENTLY REPEATED-RECENTLY "
     "TASKS STANDING-SINCE SHARE-PARTITIONS",
+)
+CONSUMER_LAYOUT = Layout(
+    schema=CONSUMER_GROUP,
+    headings={"partitions_without_owner": "WITHOUT-OWNER", "idle_members": "IDLE", "waiting_members": "WAITING"},
+    important="GROUP STATE MEMBERS LAG FINDINGS WITHOUT-OWNER WAITING IDLE PARTITIONS",
 )
 ONLY_OF = {
     SHARE: {

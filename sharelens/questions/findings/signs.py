@@ -6,17 +6,17 @@ pass over the histories.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.findings.signs import Audited, ShareCoordination, Signs, StreamsSign
+from sharelens.findings.signs import Audited, ConsumerSign, GroupSign, ShareCoordination, Signs, StreamsSign
 from sharelens.findings.thresholds import HOUR_MS
 from sharelens.groups import summary
 from sharelens.groups.moment import groups_at
 from sharelens.groups.replay import SHARE_TYPES, is_of_types
-from sharelens.groups.schemas import STREAMS
+from sharelens.groups.schemas import CONSUMER, STREAMS
 from sharelens.measures import lag
 from sharelens.measures.figures import counted
 from sharelens.measures.settings.over_time import GroupSettings
@@ -29,6 +29,7 @@ from sharelens.questions.answers.measured import Scope, scope
 from sharelens.questions.answers.missing import unknown_ends, unseen_stalls
 from sharelens.questions.answers.now import now_at
 from sharelens.questions.audits.published import audited_findings
+from sharelens.questions.findings.consumer_signs import consumer_signs
 from sharelens.questions.findings.group_signs import share_coordination
 from sharelens.questions.findings.letter_signs import unaccounted_letters
 from sharelens.questions.findings.measured_signs import LAGS, of_histories, of_lake
@@ -41,7 +42,7 @@ from sharelens.questions.lag import lag_of
 from sharelens.questions.life import with_deletions
 from sharelens.questions.stalled import UNSEEN
 from sharelens.source.request import CutChoice
-from sharelens.tables.known_groups import of_filter, streams_groups
+from sharelens.tables.known_groups import modelled_groups, of_filter, undecoded_groups
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import (
     read_group_records,
@@ -50,17 +51,33 @@ from sharelens.tables.reading import (
 
 
 def signs(
-    evidence: Tables, key_filter: KeyFilter, cut: CutChoice, settings: GroupSettings, min_duration_ms: int | None
+    evidence: Tables,
+    key_filter: KeyFilter,
+    cut: CutChoice,
+    settings: GroupSettings,
+    min_duration_ms: int | None,
+    *,
+    with_consumers: bool = False,
 ) -> Signs:
     """The signs at the cut, which also says what is now; `min_duration_ms`: how long a silence is a stall (None: by
-    default).
+    default). `with_consumers`: those of consumer groups, too.
 
     Raises:
         UsageError: the evidence has none of the names, or --now lies before its last record.
         SharelensError: the cut lies before the evidence.
     """
-    scoped = scope(evidence, key_filter, cut, streams_groups(evidence, key_filter.groups))
-    return signs_of(scoped, None, key_filter, cut, settings, min_duration_ms)
+    scoped = scope(evidence, key_filter, cut, modelled_groups(evidence, key_filter.groups))
+    read = signs_of(scoped, None, key_filter, cut, settings, min_duration_ms)
+    if not with_consumers:
+        return read
+    consumers = _consumers(scoped.evidence, key_filter, cut, read.now_ms)
+    warnings = (*read.warnings, *_unknown_lags(consumers, CONSUMER), *undecoded_groups(evidence))
+    return replace(read, consumers=consumers, warnings=warnings)
+
+
+def _consumers(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, now_ms: int) -> Sequence[ConsumerSign]:
+    records = of_filter(read_group_records(evidence, None), key_filter)
+    return consumer_signs(evidence, records, cut.as_of_ms, now_ms)
 
 
 def signs_of(
@@ -124,7 +141,7 @@ def signs_of(
             *scoped.warnings,
             *unknown_ends(lags),
             *unseen_stalls(evidence, scoped.user_partitions, UNSEEN),
-            *_unknown_lags(coordinator.streams),
+            *_unknown_lags(coordinator.streams, STREAMS),
             *_expired(audited),
         ),
     )
@@ -192,9 +209,9 @@ def _share_groups(places: pa.Table, coordinated: pa.Table | None) -> Sequence[st
     return sorted({group_id for column in columns for group_id in column})
 
 
-def _unknown_lags(streams: Sequence[StreamsSign]) -> Sequence[str]:
-    unknown = sum(sign.lag.unknown for sign in streams)
-    return (unknown_lag(unknown, STREAMS),) if unknown else ()
+def _unknown_lags(signs_of_groups: Sequence[GroupSign], group_type: str) -> Sequence[str]:
+    unknown = sum(sign.lag.unknown for sign in signs_of_groups)
+    return (unknown_lag(unknown, group_type),) if unknown else ()
 
 
 def _expired(audited: Audited | None) -> tuple[str, ...]:

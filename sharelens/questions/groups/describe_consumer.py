@@ -136,8 +136,27 @@ def offsets(
 
     Without a commit there is no lag, as in the tool.
     """
-    group = group_of(moment)
     commits = read_offset_commits(evidence, frozenset([name]))
+    rows = offset_rows(evidence, name, moment, commits, prefix, end_offsets)
+    unknown = sum(
+        row["committed_offset"] is not None and row["lag"] is None and row["lag_inferred"] is None for row in rows
+    )
+    layout = OFFSET_LAYOUT if prefix.as_of_ms is None else EARLIER_LAYOUT
+    none = f"consumer group {name_cell(name)} has no offset information"
+    answer = _answer(evidence, moment, rows, layout, none=none)
+    return replace(answer, warnings=(*answer.warnings, unknown_lag(unknown, CONSUMER))) if unknown else answer
+
+
+def offset_rows(
+    evidence: Tables,
+    name: str,
+    moment: ConsumerMoment,
+    commits: pa.Table,
+    prefix: LogPrefix,
+    end_offsets: EndOffsets | None,
+) -> Rows:
+    """OFFSET_ROW values of the answer; `commits`: COMMIT_COLUMNS rows of the group."""
+    group = group_of(moment)
     names = names_in_commits(commits) | _topic_names(evidence, group)
     readers = {
         OffsetPlace(name, names.get(partition.topic_id, partition.topic_id), partition.partition): member_id
@@ -158,13 +177,7 @@ def offsets(
         row["topic"] = None if row["topic"] == row["topic_id"] else row["topic"]
         row["client_id"] = member and member.metadata and member.metadata.client_id
         row["client_host"] = member and member.metadata and member.metadata.client_host
-    unknown = sum(
-        row["committed_offset"] is not None and row["lag"] is None and row["lag_inferred"] is None for row in rows
-    )
-    layout = OFFSET_LAYOUT if prefix.as_of_ms is None else EARLIER_LAYOUT
-    none = f"consumer group {name_cell(name)} has no offset information"
-    answer = _answer(evidence, moment, rows, layout, none=none)
-    return replace(answer, warnings=(*answer.warnings, unknown_lag(unknown, CONSUMER))) if unknown else answer
+    return rows
 
 
 def group_of(moment: ConsumerMoment) -> ConsumerGroup:
