@@ -101,7 +101,9 @@ def signs_of(
         if lags is None and scoped.cut.is_whole:
             lags = lag_of(evidence, states, scoped.cut)
         elif lags is None:
-            lags = lag_answer(evidence, key_filter, cut).table
+            lags = lag_answer(
+                evidence, key_filter, cut, other_groups=modelled_groups(evidence, key_filter.groups)
+            ).table
     assert lags is not None
     lags = lags.select(LAGS.names)
     coordinator = _coordinator(scoped, key_filter, cut, now.ms)
