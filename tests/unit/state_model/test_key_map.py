@@ -27,6 +27,9 @@ def test_it_holds_what_a_dict_holds_and_older_maps_stay_as_they_were(steps):
         assert (dict(older.items()), [*older.items()]) == (then, [(key, then[key]) for key in older])
         assert [*older.values()] == [then[key] for key in older]
         assert all(older.get(key) == value for key, value in then.items())
+        assert dict(older.items()) == dict(zip(older, older.values(), strict=True)) == then
+        assert (len(older.items()), len(older.values())) == (len(then), len(then))
+        assert all(item in older.items() for item in then.items())
 
 
 @given(st.dictionaries(st.text(max_size=4), st.integers()))
