@@ -16,7 +16,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from bench import brokers, dump_log_segments, generate, rebalances, repeated
+from bench import brokers, dump_log_segments, generate, heartbeats, rebalances, repeated
 from bench import groups as group_costs
 from bench.measure import Measured, best, best_inside, sharelens
 from sharelens.kafka_log import reader
@@ -288,6 +288,9 @@ def broker(bench: Bench) -> Iterator[Figure]:
     for name, rebalance_s in rebalances.REBALANCES.items():
         value = f"{1000 * rebalances.best_s(rebalance_s, bench.folder):.0f} ms"
         yield Figure(section="broker", name=name, value=value)
+    with brokers.light_broker(bench.folder / "broker-heartbeats", heartbeats.SETTINGS) as started:
+        part = heartbeats.share_of_core(started)
+    yield Figure(section="broker", name=heartbeats.NAME, value=f"{100 * part:.1f} % of a core")
 
 
 def simulator(bench: Bench) -> Iterator[Figure]:

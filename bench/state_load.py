@@ -7,63 +7,33 @@ python -m bench.state_load BOOTSTRAP --rate N --seconds S makes a topic and a gr
 import argparse
 import json
 import math
-import socket
 import time
 import uuid
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from confluent_kafka.admin import AdminClient, NewTopic
-from kio.index import load_response_schema
 
-from sharelens.broker.protocol.messages import FRAME_SIZE
+from bench.connection import TIMEOUT_S, Connection
 from sharelens.kafka_formats.messages.api_keys import ApiKey
-from sharelens.kafka_formats.messages.reader import read
-from sharelens.workloads.wire import ask, encode_request
+from sharelens.workloads.wire import ask
 
 PARTITIONS = 50
 REQUEST_RECORDS = 25
-TIMEOUT_S = 60.0
 WINDOW = 40
 """Offsets between the start offset and the highest one of a written state."""
 VERSION = 0
 ACQUIRED_ONCE, ACKNOWLEDGED, AVAILABLE = 1, 2, 0
 
 
-class Coordinator:
+class Coordinator(Connection):
     """A connection to a broker that takes WriteShareGroupState."""
-
-    def __init__(self, bootstrap: str) -> None:
-        host, _, port = bootstrap.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), TIMEOUT_S)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
-        self._socket.close()
 
     def write(self, group: str, topic_id: uuid.UUID, starts: dict[int, int]) -> None:
         """Writes a state for each partition, which begins at the given offset. Raises ValueError for a refusal."""
         partitions = [_state(partition, start) for partition, start in starts.items()]
         body = {"group_id": group, "topics": ({"topic_id": topic_id, "partitions": tuple(partitions)},)}
-        request = encode_request(ApiKey.WRITE_SHARE_GROUP_STATE, VERSION, body)
-        self._socket.sendall(FRAME_SIZE.pack(len(request)) + request)
-        (size,) = FRAME_SIZE.unpack(self._received(FRAME_SIZE.size))
-        schema: Any = load_response_schema(ApiKey.WRITE_SHARE_GROUP_STATE, VERSION)
-        frame = self._received(size)
-        answer, _ = read(schema, frame, read(schema.__header_schema__, frame)[1])
-        _ensure_done(answer)
-
-    def _received(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            piece = self._socket.recv(size - len(data))
-            if not piece:
-                raise ConnectionError("the broker closed the connection")
-            data += piece
-        return data
+        _ensure_done(self.ask(ApiKey.WRITE_SHARE_GROUP_STATE, VERSION, body))
 
 
 def _state(partition: int, start: int) -> dict[str, Any]:
