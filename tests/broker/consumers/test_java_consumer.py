@@ -4,8 +4,8 @@ import pytest
 
 from bench.brokers import kafka_broker
 from tests.broker import running
+from tests.broker.consumers.java_consumers import PARTITIONS, RECORDS, SETTINGS, TOPIC, Session
 from tests.broker.java import java_machine
-from tests.broker.java_consumers import PARTITIONS, RECORDS, SETTINGS, TOPIC, Session
 
 pytestmark = pytest.mark.components
 
