@@ -52,6 +52,11 @@ class Script:
         self._names: dict[str, str] = {}
         self._find_coordinator()
 
+    def connect(self, bootstrap: str) -> None:
+        """Go on with a broker that was started again."""
+        self._bootstrap = bootstrap
+        self._find_coordinator()
+
     def _find_coordinator(self) -> None:
         """Until the broker coordinates the group: Kafka creates the topic of the groups first."""
         keys = {"key_type": 0, "coordinator_keys": [self.group]}

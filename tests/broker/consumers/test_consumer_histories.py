@@ -6,19 +6,37 @@ recording with it.
 
 import pytest
 
-from bench.brokers import kafka_broker
 from sharelens.spark.java import JavaError
 from tests.broker import running
-from tests.broker.consumers.recorded_histories import SETTINGS, differences, play_all, recorded
+from tests.broker.consumers.recorded_histories import SETTINGS, Kafka, differences, play_all, recorded
 from tools.kept_jars import ToolUnavailableError
+
+
+class LightBroker:
+    """The light broker for histories."""
+
+    def __init__(self, log_dir):
+        self.log_dir = log_dir
+        self._start()
+
+    def _start(self):
+        settings = {name.replace(".", "_"): value for name, value in SETTINGS.items()}
+        self._broker = running.start(self.log_dir, **settings)
+        self.bootstrap = self._broker.bootstrap
+
+    def restart(self):
+        assert self._broker.stop() == 0
+        self._start()
+
+    def kill(self):
+        self._broker.kill()
 
 
 @pytest.mark.broker
 def test_histories_on_the_light_broker_are_those_of_kafka(tmp_path):
-    settings = {name.replace(".", "_"): value for name, value in SETTINGS.items()}
-    broker = running.start(tmp_path / "light", **settings)
+    broker = LightBroker(tmp_path / "light")
     try:
-        played = play_all(broker.bootstrap, broker.log_dir)
+        played = play_all(broker)
     finally:
         broker.kill()
     assert differences(played, recorded()) == {}
@@ -29,8 +47,8 @@ def test_the_recorded_histories_are_those_of_a_kafka_of_this_machine(tmp_path):
     expected = recorded()
     assert len(expected) >= 40
     try:
-        with kafka_broker(tmp_path / "kafka", SETTINGS) as kafka:
-            played = play_all(kafka.bootstrap, tmp_path / "kafka" / "log")
+        with Kafka(tmp_path / "kafka") as kafka:
+            played = play_all(kafka)
     except (ToolUnavailableError, JavaError) as error:
         pytest.skip(f"Kafka's broker: {error}")  # a Kafka that does not start is a failure
     assert differences(played, expected) == {}
