@@ -73,7 +73,7 @@ def streams_answers(evidence: Tables, raw: RawLog, question: Question) -> Iterat
 
 
 def consumer_answers(evidence: Tables, raw: RawLog, question: Question) -> Iterator[tuple[str, Answer]]:
-    """Each table's name with its answer; there are no findings about consumer groups."""
+    """Each table's name with its answer; findings about consumer groups are those of `overview --all-groups`."""
     records = _records(evidence, question, CONSUMER_TYPES)
     rebalances = rebalances_consumer.rows(evidence, consumer_rebalances(records))
     yield from _answers(evidence, question, histories(records), rebalances, rebalances_consumer.LAYOUT)

@@ -71,9 +71,9 @@ def group_page(group: str, options: Options, group_type: str) -> Plan:
         "dlq": "Dead letters",
         "rebalances": "Epochs and members over time",
     }
-    # No finding is about consumer groups, which have no share partitions either.
-    chosen = {STREAMS: ["overview", "describe", "rebalances"], CONSUMER: ["describe", "rebalances"]}
-    sections = [_section(titles[question], question, named) for question in chosen.get(group_type, [*titles])]
+    chosen = ["overview", "describe", "rebalances"] if group_type in (CONSUMER, STREAMS) else [*titles]
+    judged = (*named, ("all_groups", "on")) if group_type == CONSUMER else named  # other questions take no such option
+    sections = [_section(titles[question], question, judged) for question in chosen]
     offsets = sections.index(_section(titles["describe"], "describe", named))
     sections.insert(offsets + 1, _section("Members", "describe", (*named, ("members", "on"))))
     if group_type == STREAMS:

@@ -97,7 +97,7 @@ def _about_consumers(evidence: Tables, group: str) -> str:
         return ""
     if group_kind(records) is not GroupKind.CONSUMER:
         return ""
-    return "; it is a consumer group: groups, describe, rebalances and timeline are about it"
+    return "; it is a consumer group: groups, describe, rebalances, timeline and overview are about it"
 
 
 def _ensure_topics(evidence: Tables, share_partitions: pa.Table, keys: Keys) -> None:

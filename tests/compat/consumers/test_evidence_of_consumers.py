@@ -64,12 +64,12 @@ def test_it_has_no_tasks(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{GROUP} is a consumer group, which has no tasks; leave --tasks out" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("question", ["overview", "lag", "stalled"])
+@pytest.mark.parametrize("question", ["lag", "stalled"])
 def test_questions_about_share_groups_say_what_is_about_it(question: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([question, "--log-dir", str(LOGS), "--group", GROUP]) == 2
     error = capsys.readouterr().err
     assert f"no share group {GROUP} in" in error
-    assert "it is a consumer group: groups, describe, rebalances and timeline are about it" in error
+    assert "it is a consumer group: groups, describe, rebalances, timeline and overview are about it" in error
 
 
 def test_a_folder_of_evidence_has_its_records_histories_rebalances_and_events(
