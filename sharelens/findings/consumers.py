@@ -47,7 +47,7 @@ def epoch_loop(signs: Signs, thresholds: Thresholds) -> list[Finding]:
 def kinds_by_group(
     groups: Sequence[ConsumerSign], thresholds: Thresholds, *, is_now_known: bool
 ) -> dict[str, list[str]]:
-    """By group the kinds of findings about it, errors and warnings, also those that are not judged."""
+    """By group the kinds of findings about it, errors and warnings; `KIND:unknown` where it is not judged."""
     rows = chain.from_iterable(
         of_kind(kind, groups, thresholds, is_now_known=is_now_known)
         for kind in (_stuck, _unassigned, without_members, _looping)
@@ -55,7 +55,7 @@ def kinds_by_group(
     kinds: dict[str, list[str]] = {}
     for row in rows:
         if row.severity != INFO and row.group_id is not None:
-            text = row.kind if row.remedy is None else f"{row.kind} (not judged)"
+            text = row.kind if row.remedy is None else f"{row.kind}:unknown"
             kinds.setdefault(row.group_id, []).append(text)
     return kinds
 

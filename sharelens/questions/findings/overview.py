@@ -23,7 +23,7 @@ from sharelens.questions.answers.command_lines import command, cut_options
 from sharelens.questions.answers.completeness import closing_line
 from sharelens.questions.answers.now import now_text
 from sharelens.questions.findings.judged import judged
-from sharelens.questions.findings.signs import signs
+from sharelens.questions.findings.signs import signs, unknown_consumer_lags
 from sharelens.source.request import CutChoice, Source
 from sharelens.tables.port import Tables
 from state_model.columnar.schemas import column
@@ -64,7 +64,11 @@ CONSUMER_GROUP = pa.schema(
         column("partitions_without_owner", pa.int64(), "partitions that no member has, while the group has members"),
         column("lag", pa.int64(), "sum of the known lags of partitions with a committed offset; null = none is known"),
         column("lag_unknown", pa.int64(), "partitions with a committed offset whose lag is unknown"),
-        column("findings", pa.string(), "kinds of errors and warnings; they count with --all-groups; null = none"),
+        column(
+            "findings",
+            pa.string(),
+            "kinds of errors and warnings, `:unknown` if not judged; they count with --all-groups",
+        ),
     ]
 )
 
@@ -113,7 +117,7 @@ def overview(
         },
         summary=f"{counts}\n{_audit_text(read, command(source, 'audit', []))}"
         f"\n{closing_line(evidence)}; {now_text(evidence, read.now_ms)}",
-        warnings=(*read.warnings, *verdict.warnings),
+        warnings=(*read.warnings, *(unknown_consumer_lags(read) if all_groups else ()), *verdict.warnings),
     )
 
 

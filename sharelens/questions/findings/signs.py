@@ -71,8 +71,12 @@ def signs(
     if not with_consumers:
         return read
     consumers = _consumers(scoped.evidence, key_filter, cut, read.now_ms)
-    warnings = (*read.warnings, *_unknown_lags(consumers, CONSUMER), *undecoded_groups(evidence))
-    return replace(read, consumers=consumers, warnings=warnings)
+    return replace(read, consumers=consumers, warnings=(*read.warnings, *undecoded_groups(evidence)))
+
+
+def unknown_consumer_lags(read: Signs) -> Sequence[str]:
+    """The warning that lags of consumer groups are unknown; none where all are known."""
+    return _unknown_lags(read.consumers, CONSUMER)
 
 
 def _consumers(evidence: Tables, key_filter: KeyFilter, cut: CutChoice, now_ms: int) -> Sequence[ConsumerSign]:

@@ -51,7 +51,7 @@ def test_a_change_that_healthy_brokers_leave_is_none(operator, places):
 @PLACES
 def test_every_rule_between_logs_is_broken_by_some_damages(places):
     broken = sum((detection(operator, places).rules for operator in OPERATORS), Counter())
-    of_share_groups = [rule for rule in RULES if not rule.is_of_streams_groups]
+    of_share_groups = [rule for rule in RULES if not rule.is_of_model_groups]
     between = {rule.code for rule in of_share_groups if rule.needs and rule.severity in ("error", "warning")}
     fewest = 1 if places == QUICK else 3
     assert {code for code in between if broken[code] < fewest} - FROM_OPTIONS == ELSEWHERE - {

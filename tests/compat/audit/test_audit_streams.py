@@ -1,4 +1,4 @@
-"""The audit of recorded streams groups: nothing to blame on healthy brokers, and a cause for each warning.
+"""The audit of recorded streams and consumer groups: nothing to blame on healthy brokers, and a cause for each warning.
 
 LEGAL_WARNINGS is the list of warnings that recorded logs may have, each with its cause; every entry is needed.
 """
@@ -12,10 +12,10 @@ from sharelens.cli import main
 from sharelens.settings.files import NO_SETTINGS_FILES
 from sharelens.settings.folder import with_single_files
 from state_model.audit.table import BY_CODE
-from tests.datasets import STREAMS_SETS, dataset
+from tests.datasets import CONSUMER_SETS, STREAMS_SETS, dataset
 from tests.processes.in_process import make_lake
 
-RECORDED = ("streams", *STREAMS_SETS)
+RECORDED = ("streams", *STREAMS_SETS, *CONSUMER_SETS)
 NOT_READY, OLDER = "streams_topology_not_ready", "streams_member_with_older_topology"
 LEGAL_WARNINGS = {
     ("streams", "wc-app", NOT_READY): "no initial rebalance delay: a target is computed before internal topics exist",
@@ -41,9 +41,9 @@ def test_healthy_brokers_have_no_error_and_no_warning_without_a_cause(capsys):
     seen_warnings = set()
     for scenario in RECORDED:
         findings = audited(capsys, scenario)["findings"]
-        of_streams = [row for row in findings if BY_CODE[row["rule"]].is_of_streams_groups]
-        assert [row for row in of_streams if row["severity"] == "error"] == []
-        seen_warnings |= {(scenario, row["group_id"], row["rule"]) for row in of_streams}
+        of_groups = [row for row in findings if BY_CODE[row["rule"]].is_of_model_groups]
+        assert [row for row in of_groups if row["severity"] == "error"] == []
+        seen_warnings |= {(scenario, row["group_id"], row["rule"]) for row in of_groups}
     assert seen_warnings == LEGAL_WARNINGS.keys()
 
 
@@ -63,6 +63,13 @@ def test_the_configuration_of_the_brokers_reaches_the_rules(extra_settings, rule
     (tmp_path / "server.properties").write_text(OF_THE_BROKER + extra_settings)
     findings = audited(capsys, "streams-basic", "--broker-config", str(tmp_path / "server.properties"))["findings"]
     assert {row["rule"] for row in findings} == set(rules)
+
+
+def test_the_configuration_of_consumer_groups_reaches_the_rules(tmp_path, capsys):
+    (tmp_path / "server.properties").write_text("group.consumer.assignment.interval.ms=15000\n")
+    findings = audited(capsys, "consumer", "--broker-config", str(tmp_path / "server.properties"))["findings"]
+    assert {row["rule"] for row in findings} == {"consumer_assignment_time"}
+    assert "scaled" in {row["group_id"] for row in findings}
 
 
 def test_the_configuration_of_a_group_counts_before_that_of_the_brokers(tmp_path, capsys):

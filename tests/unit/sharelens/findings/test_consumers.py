@@ -137,5 +137,5 @@ def test_the_list_of_groups_has_kinds_of_errors_and_warnings_alone() -> None:
     assert consumers.kinds_by_group(groups, THRESHOLDS, is_now_known=True) == {"app": ["reconciliation_stuck"]}
     assert consumers.kinds_by_group(groups, THRESHOLDS, is_now_known=False) == {
         "app": ["reconciliation_stuck"],
-        "young": ["reconciliation_stuck (not judged)"],
+        "young": ["reconciliation_stuck:unknown"],
     }
