@@ -86,9 +86,8 @@ def partition_epochs(history: History, record: ModelRecord) -> GroupDifference |
     is_reset = member_epoch == LEFT_STATIC_EPOCH
     last = history.life.assignments.get(record.name or "")
     last_assigned, last_pending = ({}, {}) if last is None else map(_epochs, partition_lists(last.record))
-    kept = {at: last_assigned.get(at) for at in assigned} | {
-        at: (last_assigned | last_pending).get(at) for at in pending
-    }
+    last_epochs = last_assigned | last_pending
+    kept = {at: last_assigned.get(at) for at in assigned} | {at: last_epochs.get(at) for at in pending}
     for partition, epoch in (assigned | pending).items():
         names = partition_names(frozenset({partition}))
         highest = 0 if is_reset else member_epoch

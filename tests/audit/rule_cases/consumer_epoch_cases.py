@@ -227,6 +227,7 @@ ASSIGNMENTS: Final[Table[GroupLog]] = {
             "none, as before Kafka 4.3": lambda: scaled().cut(5).change(
                 4, assigned_partitions=parts((ORDERS, range(6)), (PAYMENTS, range(4)))),
             "begin at zero": lambda: bounced().cut(29),
+            "come back before they are revoked": lambda: come_back(),
             "older ones": lambda: scaled().cut(32),
         },
     ),
@@ -245,6 +246,35 @@ ASSIGNMENTS: Final[Table[GroupLog]] = {
         },
     ),
 }  # fmt: skip
+
+
+def come_back() -> GroupLog:
+    """A member that must give up its partitions gets them again by the next target."""
+    partitions = (ORDERS, range(6)), (PAYMENTS, range(4))
+    return (
+        scaled()
+        .cut(5)
+        .insert(
+            5,
+            changed(scaled(), 1, epoch=3),
+            changed(scaled(), 2, topic_partitions=()),
+            changed(scaled(), 3, assignment_epoch=3),
+            changed(
+                scaled(),
+                4,
+                previous_member_epoch=2,
+                state=1,
+                assigned_partitions=(),
+                partitions_pending_revocation=parts(*partitions, epoch=2),
+            ),
+            changed(scaled(), 1, epoch=4),
+            scaled().entries[2],
+            changed(scaled(), 3, assignment_epoch=4),
+            changed(
+                scaled(), 4, member_epoch=4, previous_member_epoch=2, assigned_partitions=parts(*partitions, epoch=4)
+            ),
+        )
+    )
 
 
 def parts_of_target() -> tuple[dict[str, object], ...]:

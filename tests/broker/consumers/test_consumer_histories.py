@@ -4,9 +4,13 @@ What Kafka did is recorded; one more test, for machines with Java, plays all his
 recording with it.
 """
 
+import json
+
 import pytest
 
+from sharelens.cli import main
 from sharelens.spark.java import JavaError
+from state_model.audit.table import BY_CODE
 from tests.broker import running
 from tests.broker.consumers.recorded_histories import SETTINGS, Kafka, differences, play_all, recorded
 from tools.kept_jars import ToolUnavailableError
@@ -33,13 +37,16 @@ class LightBroker:
 
 
 @pytest.mark.broker
-def test_histories_on_the_light_broker_are_those_of_kafka(tmp_path):
+def test_histories_on_the_light_broker_are_those_of_kafka_and_legal(tmp_path, capsys):
     broker = LightBroker(tmp_path / "light")
     try:
         played = play_all(broker)
     finally:
         broker.kill()
     assert differences(played, recorded()) == {}
+    assert main(["audit", "--log-dir", str(broker.log_dir), "--output", "json"]) == 0
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert [row for row in findings if BY_CODE[row["rule"]].is_of_model_groups] == []
 
 
 @pytest.mark.components
