@@ -118,9 +118,7 @@ class GroupWorld(ABC):
 
     def records(self):
         """All records of the group."""
-        log = GroupLog(self.broker.broker.catalog, self.broker.broker.logs).log_for("g")
-        decoded = [decode_record(each.key, each.value) for each in log.records(0, log.high_watermark - 1)]
-        return [(each.record_type, each.key, each.value) for each in decoded]
+        return group_records(self.broker.broker, "g")
 
     def check(self):
         """No part is owned by two clients that the group knows, and what a fenced client sends writes nothing."""
@@ -133,8 +131,17 @@ class GroupWorld(ABC):
         assert not self.fenced or self.records() == before
 
 
-def run_history(make_world, history):
-    """Play operations (name, member, whether the broker is restarted before) in two worlds, one without restarts."""
+def group_records(broker, group_id):
+    """All records in the log of a group."""
+    log = GroupLog(broker.catalog, broker.logs).log_for(group_id)
+    return [decode_record(each.key, each.value) for each in log.records(0, log.high_watermark - 1)]
+
+
+def run_history(make_world, history, check_records=None):
+    """Play operations (name, member, whether the broker is restarted before) in two worlds, one without restarts.
+
+    check_records: called with the records of the group at the end.
+    """
     with tempfile.TemporaryDirectory() as folder:
         steady, restarted = (make_world(Path(folder) / name) for name in ("steady", "restarted"))
         for operation, member, restarts in history:
@@ -145,5 +152,7 @@ def run_history(make_world, history):
             steady.check()
             restarted.check()
         assert steady.records() == restarted.records()
+        if check_records is not None:
+            check_records(steady.records())
         steady.broker.close()
         restarted.broker.close()

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.broker_parts.epoch_group_worlds import COMMON_OPERATIONS, GroupWorld, run_history
+from tests.consumer_group_laws import assert_lawful
 from tests.depths import examples
 
 pytestmark = pytest.mark.slow
@@ -65,4 +66,4 @@ histories = st.lists(
 @given(histories)
 @examples("broker", shrink=False)
 def test_a_restart_changes_nothing_and_fenced_members_write_nothing(history):
-    run_history(ConsumerWorld, history)
+    run_history(ConsumerWorld, history, assert_lawful)
