@@ -1,4 +1,4 @@
-"""The profile `consumer`: the members of a consumer group (KIP-848) come, go, are killed and bounced.
+"""The profile `consumer`: a classic group becomes a consumer group (KIP-848); members come, go, are killed and bounced.
 
 The last one subscribes by a regular expression, which finds a second topic too.
 """
@@ -23,6 +23,8 @@ from sharelens.workloads.wire import UnreachableError, ask
 SETTLE_S: Final = 60.0
 SHORTEST_MS: Final[Mapping[str, int]] = {"heartbeat.interval.ms": 500, "session.timeout.ms": 6_000}
 SECOND_TOPIC_RECORDS: Final = 100
+CLASSIC: Final = ("classic-1", "classic-2")
+"""The members of the classic protocol, which the others replace."""
 PLACES: Final = ("place-1", "place-2")
 """The static members."""
 _REMOVED: Final = frozenset({ErrorCode.none, ErrorCode.unknown_member_id})
@@ -99,8 +101,16 @@ class ConsumerWorkload:
     # Members
 
     def _come_and_go(self) -> None:
-        """Scale out, lose a member, scale in, bounce static members, subscribe by an expression."""
-        for name in ("member-1", "member-2", "member-3"):
+        """Migrate, scale out, lose a member, scale in, bounce static members, subscribe by an expression."""
+        for name in CLASSIC:
+            self._start(name, protocol="classic")
+        self._await(self._is_classic, f"a stable classic group with {', '.join(CLASSIC)}")
+        self._start("member-1")
+        self._settle(*CLASSIC, "member-1")
+        for name in CLASSIC:
+            self._close(name)
+            self._settle(*self._members)
+        for name in ("member-2", "member-3"):
             self._start(name)
             self._settle(*self._members)
         self._kill("member-3")
@@ -122,13 +132,16 @@ class ConsumerWorkload:
             self._remove(name)
         self._settle("pattern-1")
 
-    def _start(self, name: str, subscription: str | None = None, instance_id: str | None = None) -> None:
+    def _start(
+        self, name: str, subscription: str | None = None, instance_id: str | None = None, protocol: str = "consumer"
+    ) -> None:
         orders = ReaderOrders(
             bootstrap=self._options.bootstrap,
             group=self._options.group,
             subscription=subscription or self._options.topic,
             member=name,
             instance_id=instance_id,
+            protocol=protocol,
         )
         self._members[name] = MemberProcess(command(orders), self._journal.write)
 
@@ -151,6 +164,14 @@ class ConsumerWorkload:
         answer = self._ask(ApiKey.LEAVE_GROUP, 5, {"group_id": self._options.group, "members": members})
         codes = [] if answer is None else [answer.error_code, *(member.error_code for member in answer.members)]
         return bool(codes) and all(code in _REMOVED for code in codes)
+
+    def _is_classic(self) -> bool:
+        """Whether the group is a classic one, and all its members have their assignment."""
+        answer = self._ask(ApiKey.DESCRIBE_GROUPS, 5, {"groups": [self._options.group]})
+        if answer is None:
+            return False
+        (described,) = answer.groups
+        return (described.group_state, len(described.members)) == ("Stable", len(CLASSIC))
 
     def _settle(self, *names: str) -> None:
         """Wait until the group has exactly these members and each of them has its target."""

@@ -100,7 +100,7 @@ STREAMS: Final = Profile(
 
 CONSUMER: Final = Profile(
     name="consumer",
-    doc="a consumer group: members come, go, are killed and bounced; one subscribes by a regular expression",
+    doc="a classic group becomes a consumer group: members come, go, are killed, bounced; one has a regular expression",
 )
 """The profile of sharelens.workloads.consumers, without share groups."""
 

@@ -20,6 +20,8 @@ from sharelens.workloads.values import read_value
 
 BATCH: Final = 100
 METADATA_MS: Final = 1_000
+CLASSIC: Final = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 500}
+"""A member of the classic protocol sets these times itself."""
 _Place = tuple[str, int]
 
 
@@ -31,6 +33,7 @@ class ReaderOrders:
         subscription: a topic, or a regular expression that begins with ^.
         member: its client id.
         instance_id: of a static member; None for others.
+        protocol: `consumer`, or `classic` for a member whose group its consumers assign.
     """
 
     bootstrap: str
@@ -38,6 +41,7 @@ class ReaderOrders:
     subscription: str
     member: str
     instance_id: str | None = None
+    protocol: str = "consumer"
 
 
 class Reader:
@@ -52,11 +56,12 @@ class Reader:
         """Join, read until `is_over`, leave."""
         orders = self._orders
         static = {} if orders.instance_id is None else {"group.instance.id": orders.instance_id}
+        classic = CLASSIC if orders.protocol == "classic" else {}
         consumer = Consumer(
             {
                 "bootstrap.servers": orders.bootstrap,
                 "group.id": orders.group,
-                "group.protocol": "consumer",
+                "group.protocol": orders.protocol,
                 "client.id": orders.member,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
@@ -65,6 +70,7 @@ class Reader:
                 "topic.metadata.refresh.interval.ms": METADATA_MS,
                 "log_level": 0,
                 **static,
+                **classic,
             }
         )
         try:
