@@ -16,7 +16,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from bench import brokers, dump_log_segments, generate, heartbeats, rebalances, repeated
+from bench import dump_log_segments, generate, repeated
 from bench import groups as group_costs
 from bench.measure import Measured, best, best_inside, sharelens
 from sharelens.kafka_log import reader
@@ -24,7 +24,6 @@ from sharelens.kafka_log.layout import scan_log_directory
 from sharelens.kafka_log.union import unite
 from state_model.columnar import record_kernels, replay
 from state_model.columnar.decode import decode_share_records
-from state_model.errors import SharelensError
 from tools.kept_jars import ToolUnavailableError
 
 SHAPES = ("hot", "cool", "failing")
@@ -269,28 +268,9 @@ def live(bench: Bench) -> Iterator[Figure]:
 
 def broker(bench: Bench) -> Iterator[Figure]:
     """The light broker, then a real Kafka, with the same client: produce, acquire, accept in batches."""
-    records = max(1, bench.records // 5)
-    ours = brokers.measure(brokers.light_broker, bench.folder / "broker-light", records)
-    kafka: brokers.Speed | None = None
-    try:
-        kafka = brokers.measure(brokers.kafka_server, bench.folder / "broker-kafka", records)
-    except SharelensError as error:
-        yield Figure(section="broker", name="Kafka", value="skipped", note=str(error))
-    for name, speed in (("the light broker", ours), ("Kafka", kafka)):
-        if speed is None:
-            continue
-        for batch, rate in speed.records_per_s.items():
-            share = "" if kafka is None else f"{100 * rate / kafka.records_per_s[batch]:.0f} % of Kafka's"
-            figure_name = f"{name}: end to end, batches of up to {batch:,}"
-            yield Figure(section="broker", name=figure_name, value=f"{rate:,.0f} records/s", note=share)
-        yield Figure(section="broker", name=f"{name}: start to first answer", value=f"{speed.start_s:.2f} s")
-        yield Figure(section="broker", name=f"{name}: memory at rest", value=f"{speed.idle_bytes / 2**20:.0f} MiB")
-    for name, rebalance_s in rebalances.REBALANCES.items():
-        value = f"{1000 * rebalances.best_s(rebalance_s, bench.folder):.0f} ms"
-        yield Figure(section="broker", name=name, value=value)
-    with brokers.light_broker(bench.folder / "broker-heartbeats", heartbeats.SETTINGS) as started:
-        part = heartbeats.share_of_core(started)
-    yield Figure(section="broker", name=heartbeats.NAME, value=f"{100 * part:.1f} % of a core")
+    from bench import broker_costs
+
+    yield from _figures("broker", broker_costs.lines(bench.folder, bench.records // 5))
 
 
 def simulator(bench: Bench) -> Iterator[Figure]:

@@ -1,13 +1,12 @@
 """Heartbeats of a consumer group that nothing happens in: the broker's processor time for many members."""
 
-import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 from bench.brokers import Started
 from bench.connection import Connection
+from bench.measure import processor_s_of
 from sharelens.kafka_formats.messages.api_keys import ApiKey
 from sharelens.workloads.admin import Admin
 
@@ -17,7 +16,6 @@ ROUNDS, SETTLE_ROUNDS_MAX = 20, 60
 VERSION = 1
 SETTINGS = {"group.consumer.assignment.interval.ms": "0"}
 GROUP, TOPIC = "readers", "input"
-TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class _Member:
@@ -76,15 +74,8 @@ def share_of_core(
                 break
         else:
             raise AssertionError(f"members get new assignments after {SETTLE_ROUNDS_MAX} rounds")
-        begun_s = _processor_s(started.pid)
+        begun_s = processor_s_of(started.pid)
         for _ in range(rounds):
             for member in joined:
                 member.beat()
-        return (_processor_s(started.pid) - begun_s) / rounds / INTERVAL_S
-
-
-def _processor_s(pid: int) -> float:
-    """The processor time that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    user, system = fields[11:13]
-    return (int(user) + int(system)) / TICKS_A_SECOND
+        return (processor_s_of(started.pid) - begun_s) / rounds / INTERVAL_S

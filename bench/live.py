@@ -5,7 +5,6 @@ publication of the first cut that has it, both by the clock of this machine.
 """
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -18,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.brokers import SHARE_SETTINGS, Started, light_broker
-from bench.measure import COMMAND, Measured, children_s, sharelens
+from bench.measure import COMMAND, Measured, children_s, processor_s_of, sharelens
 from bench.state_load import REQUEST_RECORDS, write
 from bench.upkeep import IN_ONE_PROCESS
 from sharelens.lake.scan import PUBLICATION, open_lake
@@ -33,7 +32,6 @@ CATCH_UP_RECORDS = 1_000_000
 """At most: the broker has to take them first."""
 KEEPS_ALL = {**SHARE_SETTINGS, "share.coordinator.state.topic.prune.interval.ms": str(24 * 3_600_000)}
 """Without it the broker prunes the log while it is written."""
-TICKS_S = os.sysconf("SC_CLK_TCK")
 WARM_UP_S = 5
 WARM_UP_LOAD_S = 30
 """A process loads its kernels at the first records, and paces itself by the runs behind them."""
@@ -54,9 +52,9 @@ def freshness(folder: Path) -> Iterator[Line]:
         words = [broker.bootstrap, "--rate", str(RATE), "--seconds", str(WARM_UP_LOAD_S + LOAD_S)]
         load = subprocess.Popen([sys.executable, "-m", "bench.state_load", *words], stdout=subprocess.PIPE, text=True)
         time.sleep(WARM_UP_LOAD_S)
-        before_s, begun_s, begun_ms = _cpu_s(pid), time.monotonic(), time.time_ns() // 1_000_000
+        before_s, begun_s, begun_ms = processor_s_of(pid), time.monotonic(), time.time_ns() // 1_000_000
         done = json.loads(load.communicate()[0])
-        used_s, seconds = _cpu_s(pid) - before_s, time.monotonic() - begun_s
+        used_s, seconds = processor_s_of(pid) - before_s, time.monotonic() - begun_s
         time.sleep(WARM_UP_S)
     ages_ms = record_ages_ms(lake, begun_ms)
     p50, p95, p99 = (f"{age / 1000:.1f} s" for age in np.percentile(ages_ms, (50, 95, 99)))
@@ -137,9 +135,3 @@ def _with_cpu(*words: str) -> tuple[Measured, float]:
     before_s = children_s()
     run = sharelens(*words, variables=IN_ONE_PROCESS)
     return run, children_s() - before_s
-
-
-def _cpu_s(pid: int) -> float:
-    """User and system seconds of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_S

@@ -74,6 +74,12 @@ def children_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
+def processor_s_of(pid: int) -> float:
+    """User and system seconds of a running process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * TICK_S
+
+
 def _sample(root: int, peaks: dict[str, int], spent: list[tuple[float, float]], ended: threading.Event) -> None:
     ticks: dict[int, int] = {}
     begun = time.perf_counter()
