@@ -94,6 +94,8 @@ class Field(IntEnum):
     EXPRESSIONS = 55
     EXPRESSION_VERSION = 56
     EXPRESSION_TIMESTAMP_MS = 57
+    GENERATION = 58
+    LEADERS = 59
 
 
 DECODE_REASONS = (
@@ -109,8 +111,10 @@ DECODE_REASONS = (
     "invalid_length",
 )
 """Reason codes of decoding (columnar.decode.REASONS) by the value of Field.DECODING."""
-STREAMS, CONSUMER = 100, 200
-"""Rule ST-n on streams groups has the number 100 + n, rule CG-n on consumer groups 200 + n."""
+STREAMS, CONSUMER, CLASSIC = 100, 200, 300
+"""Rule ST-n on streams groups has the number 100 + n, CG-n on consumer groups 200 + n, CL-n on classic ones 300 + n."""
+PREFIXES = {CLASSIC: "CL", CONSUMER: "CG", STREAMS: "ST"}
+"""Of labels, by what is added to a number; the largest first."""
 GROUP_RECORD_RULES = range(70, 77)
 """Rules on the records of share groups in `__consumer_offsets` alone."""
 NO_STATE = -(1 << 62)
@@ -169,7 +173,7 @@ class Rule:
 
     @property
     def is_of_model_groups(self) -> bool:
-        """Whether the rule is about records of streams groups or of consumer groups."""
+        """Whether the rule is about records of streams, consumer or classic groups."""
         return self.number > STREAMS
 
     @property
@@ -179,10 +183,9 @@ class Rule:
 
     @property
     def label(self) -> str:
-        """The number as people write it: `10`, `ST-4` for a rule on streams groups, `CG-4` for consumer groups."""
-        if self.number > CONSUMER:
-            return f"CG-{self.number - CONSUMER}"
-        return f"ST-{self.number - STREAMS}" if self.is_of_model_groups else str(self.number)
+        """The number as people write it: `10`, `ST-4` on streams groups, `CG-4` on consumer, `CL-1` on classic ones."""
+        labels = (f"{prefix}-{self.number - base}" for base, prefix in PREFIXES.items() if self.number > base)
+        return next(labels, str(self.number))
 
     def severity_for(self, version: str | None) -> str | None:
         """The severity for logs of a Kafka version; None: no finding. Unknown version: the lowest of all versions."""

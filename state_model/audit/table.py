@@ -13,6 +13,7 @@ from state_model.audit import (
     sequencing,
     snapshots,
 )
+from state_model.audit.classic import rules as classic
 from state_model.audit.consumer import table as consumer
 from state_model.audit.rule import Need, Rule
 from state_model.audit.streams import table as streams
@@ -29,6 +30,7 @@ RULES: Final = (
     *group_coordinator.RULES,
     *streams.RULES,
     *consumer.RULES,
+    *classic.RULES,
 )
 """In the order of the specification."""
 BY_ID: Final = {rule.id: rule for rule in RULES}
@@ -44,13 +46,15 @@ SECTIONS: Final = {
     "The group coordinator's records": group_coordinator.RULES,
     "Streams groups": streams.RULES,
     "Consumer groups": consumer.RULES,
+    "Classic groups": classic.RULES,
 }
 
 
 def rules_named(text: str, option: str = "--rule") -> tuple[Rule, ...]:
     """The rule of a code, or all rules of a number.
 
-    `ST-4` is number 4 of the rules on streams groups, `CG-4` of those on consumer groups.
+    `ST-4` is number 4 of the rules on streams groups, `CG-4` of those on consumer groups, `CL-1` number 1 of those on
+    classic groups.
 
     `option` is named in the message of an error.
 

@@ -22,6 +22,7 @@ from sharelens.measures.topics.record_ranges import NO_RECORDS, RecordRanges, re
 from sharelens.tables.limits import size_text
 from sharelens.tables.logs.directories import LogDirectories
 from sharelens.tables.logs.state import StateLog, size_bytes
+from state_model.audit.columnar.classic_group_audit import ClassicGroupAudit
 from state_model.audit.columnar.configured import ConfiguredAudit
 from state_model.audit.columnar.continuation import KEYS
 from state_model.audit.columnar.lives import Turns, lives_of
@@ -219,10 +220,12 @@ class OtherLogs:
         records, odd_records = [GROUP_RECORD.empty_table()], [ODD_GROUP_RECORD.empty_table()]
         complete = {partition.partition: Completeness() for partition in self._group_partitions}
         for partition in self._group_partitions:
+            classic_groups = ClassicGroupAudit(self._of_raw_records)
             for chunk in read_whole(partition, include_uncommitted=False):
                 rows = pa.Table.from_batches([chunk.records])
                 complete[partition.partition].take(rows.column("offset"))
                 transactional_group_records(rows, self._of_raw_records)
+                classic_groups.take(rows)
                 decoded = decode_groups(rows)
                 records.append(decoded.records)
                 odd_records.append(decoded.odd_records)

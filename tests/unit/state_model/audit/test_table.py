@@ -12,8 +12,8 @@ from tests.audit.reference.violations import CHECKED
 
 
 def test_every_number_of_the_specification_has_a_rule():
-    of_streams, of_consumers = ({f"{name}-{n}" for n in range(1, end)} for name, end in (("ST", 38), ("CG", 31)))
-    assert {rule.label for rule in RULES} == {*map(str, range(1, 77)), *of_streams, *of_consumers}
+    of_groups = {f"{name}-{number}" for name, end in (("ST", 38), ("CG", 31), ("CL", 4)) for number in range(1, end)}
+    assert {rule.label for rule in RULES} == {*map(str, range(1, 77)), *of_groups}
     assert len(BY_ID) == len(BY_CODE) == len(RULES) == sum(map(len, SECTIONS.values()))
 
 

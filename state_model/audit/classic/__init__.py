@@ -1,0 +1,1 @@
+"""Rules of the audit on the records of classic groups."""
