@@ -14,7 +14,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.broker.kafka_tools import CONSOLE_CONSUMER, CONSUMER_GROUPS, kafka_process, kafka_tool
+from tests.broker.kafka_tools import CONSOLE_CONSUMER, kafka_process
 from tests.broker.test_clients import new_topic, produce
 from tests.broker.test_consumer_groups import new_group, owned, read, until
 
@@ -253,40 +253,14 @@ def assignments(broker, group):
 
 
 @pytest.mark.components
-def test_javas_consumer_and_kafkas_tool_use_the_protocol(broker):
+def test_kafkas_console_consumer_uses_the_protocol(broker):
     topic, group = new_topic(broker, partitions=2), new_group()
     for partition in range(2):
         produce(broker, topic, [b"%d" % partition], partition=partition)
-    server = ["--bootstrap-server", broker.bootstrap]
     properties = ["group.protocol=consumer", f"group.id={group}", "auto.offset.reset=earliest"]
     options = [each for text in properties for each in ("--command-property", text)]
-    done = kafka_process(
-        CONSOLE_CONSUMER, *server, *options, "--topic", topic, "--max-messages", "2", "--timeout-ms", "30000"
-    )
+    place = ("--bootstrap-server", broker.bootstrap, "--topic", topic)
+    done = kafka_process(CONSOLE_CONSUMER, *place, *options, "--max-messages", "2", "--timeout-ms", "30000")
     assert sorted(done.lines) == ["0", "1"]
-    member = consumer(broker, group)
-    try:
-        member.subscribe([topic])
-        until(lambda: owned(member) == [[0, 1]], [member])
-        ((member_id, _),) = assignments(broker, group).items()
-
-        def rows(*arguments):
-            lines = kafka_tool(CONSUMER_GROUPS, *server, *arguments).lines
-            return [line.split() for line in lines if line.startswith(group)]
-
-        assert rows("--list") == [[group]]
-        assert rows("--list", "--state", "--type") == [[group, "Consumer", "Stable"]]
-        assert sorted(row[:6] for row in rows("--describe", "--group", group)) == [
-            [group, topic, str(partition), "1", "1", "0"] for partition in range(2)
-        ]
-        (state,) = rows("--describe", "--group", group, "--state")
-        assert state[3:] == ["uniform", "Stable", "1"]
-        (described_member,) = rows("--describe", "--group", group, "--members")
-        assert (described_member[1], described_member[4]) == (member_id, "2")
-        reset = ["--reset-offsets", "--group", group, "--topic", topic, "--to-earliest", "--execute"]
-        assert "the current state is Stable" in kafka_tool(CONSUMER_GROUPS, *server, *reset, code=None).out
-    finally:
-        member.close()
-    assert sorted(row[1:4] for row in rows(*reset)) == [[topic, str(partition), "0"] for partition in range(2)]
-    assert "successful" in kafka_tool(CONSUMER_GROUPS, *server, "--delete", "--group", group).out
-    assert rows("--list") == []
+    assert committed(broker, group, topic) == {0: 1, 1: 1}
+    assert described(broker, group).state is ConsumerGroupState.EMPTY
