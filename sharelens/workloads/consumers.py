@@ -213,13 +213,13 @@ class ConsumerWorkload:
             self._last_problem = str(error)
             return None
 
-    def _await(self, condition: Callable[[], Any], what: str) -> Any:
+    def _await(self, condition: Callable[[], Any], state: str) -> Any:
         """What the condition returns when that is true. Raises WorkloadError when it isn't in time."""
         deadline_s = time.monotonic() + self._settle_s
         while not (value := condition()):
             if time.monotonic() > deadline_s:
                 raise WorkloadError(
-                    f"{self._options.bootstrap}: group {self._options.group} is not {what} after {self._settle_s:g} s; "
+                    f"{self._options.bootstrap}: group {self._options.group} is not {state} after {self._settle_s:g} s; "
                     f"the last problem: {self._last_problem}"
                 )
             time.sleep(LOOK_S)

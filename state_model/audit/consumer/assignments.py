@@ -87,13 +87,13 @@ def partition_epochs(history: History, record: ModelRecord) -> GroupDifference |
     last = history.life.assignments.get(record.name or "")
     last_assigned, last_pending = ({}, {}) if last is None else map(_epochs, partition_lists(last.record))
     last_epochs = last_assigned | last_pending
-    kept = {at: last_assigned.get(at) for at in assigned} | {at: last_epochs.get(at) for at in pending}
+    epochs_before = {at: last_assigned.get(at) for at in assigned} | {at: last_epochs.get(at) for at in pending}
     for partition, epoch in (assigned | pending).items():
         names = partition_names(frozenset({partition}))
         highest = 0 if is_reset else member_epoch
         if member_epoch and epoch > highest:
             return differs(Field.ASSIGNMENT_EPOCH, highest, epoch, names=names)
-        known_epoch = kept[partition]
+        known_epoch = epochs_before[partition]
         if not is_reset and known_epoch is not None and epoch != known_epoch:
             return differs(Field.ASSIGNMENT_EPOCH, known_epoch, epoch, None if last is None else last.record, names)
     return None

@@ -105,10 +105,10 @@ class Session:
             self._await("the first has all", lambda: len(first.assignment) == PARTITIONS, first)
             second = members.enter_context(self._member(GROUP, client_id="second"))
             second.java.subscribe([TOPIC])
-            both, each_half = (first, second), [PARTITIONS // 2] * 2
-            self._await("each has half", lambda: [len(each.assignment) for each in both] == each_half, *both)
-            self._await("each has read its half", lambda: all(each.has_read_all for each in both), *both)
-            for member in both:
+            pair, each_half = (first, second), [PARTITIONS // 2] * 2
+            self._await("each has half", lambda: [len(each.assignment) for each in pair] == each_half, *pair)
+            self._await("each has read its half", lambda: all(each.has_read_all for each in pair), *pair)
+            for member in pair:
                 member.java.commitSync()
             self.steps["records"] = 0, sorted(set(first.values + second.values))
             self.steps["assignments"] = 0, [*first.assignment, "-", *second.assignment]
@@ -149,8 +149,8 @@ class Session:
         partial = ("--topic", f"{TOPIC}:0,2", "--to-offset", "3", "--execute")
         self._tool("reset two partitions", "--reset-offsets", "--group", GROUP, *partial)
         self._tool("offsets after resets", "--describe", "--group", GROUP)
-        whole = ("--reset-offsets", "--group", GROUP, "--all-topics", "--to-current", "--export")
-        exported = self._tool("export", *whole)
+        to_current = ("--reset-offsets", "--group", GROUP, "--all-topics", "--to-current", "--export")
+        exported = self._tool("export", *to_current)
         plan = self._folder / "plan.csv"
         offsets = [line.rsplit(",", 1) for line in exported if line.count(",") == 2]
         plan.write_text("".join(f"{place},{int(offset) + 1}\n" for place, offset in offsets))
@@ -190,10 +190,10 @@ class Session:
         finally:
             member.java.close()
 
-    def _await(self, what: str, condition: Any, *members: _Member) -> None:
+    def _await(self, awaited: str, condition: Any, *members: _Member) -> None:
         deadline_s = time.monotonic() + TIMEOUT_S
         while not condition():
-            assert time.monotonic() < deadline_s, f"{what}: {[member.assignment for member in members]}"
+            assert time.monotonic() < deadline_s, f"{awaited}: {[member.assignment for member in members]}"
             for member in members:
                 member.poll()
 

@@ -63,7 +63,7 @@ def refuse(offsets):
     raise KafkaException(KafkaError(KafkaError.UNKNOWN_MEMBER_ID))
 
 
-def nothing(offsets):
+def accept(offsets):
     return []
 
 
@@ -99,7 +99,7 @@ def test_what_it_reads_is_committed_after_each_batch(entries_of):
     assert commit == ("commit", {"partition": 0, "offset": 6, "outcome": "confirmed"})
 
 
-@pytest.mark.parametrize(("answer", "error"), [(refuse, "UNKNOWN_MEMBER_ID"), (nothing, "no answer")])
+@pytest.mark.parametrize(("answer", "error"), [(refuse, "UNKNOWN_MEMBER_ID"), (accept, "no answer")])
 def test_a_commit_that_was_not_confirmed_has_failed(entries_of, answer, error):
     (_, commit), _ = entries_of([[Message(0, 4)]], [answer])
     assert commit == ("commit", {"partition": 0, "offset": 5, "outcome": "failed", "error": error})

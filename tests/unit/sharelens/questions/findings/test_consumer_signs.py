@@ -48,9 +48,9 @@ def test_groups_that_became_classic_ones_are_gone(overview):
 
 def test_members_wait_for_partitions(overview):
     rows = by_group(overview("--as-of", KEPT_WAITS))
-    kept = rows["kept"]
-    assert (kept["state"], kept["members"], kept["waiting_members"], kept["idle_members"]) == ("RECONCILING", 2, 2, 1)
-    assert (kept["partitions"], kept["partitions_without_owner"]) == (3, 0)
+    row = rows["kept"]
+    assert (row["state"], row["members"], row["waiting_members"], row["idle_members"]) == ("RECONCILING", 2, 2, 1)
+    assert (row["partitions"], row["partitions_without_owner"]) == (3, 0)
     assert {name: row["waiting_members"] for name, row in rows.items() if name != "kept"} == {
         **dict.fromkeys(("assigned", "bounced", "killed", "scaled"), 0)
     }

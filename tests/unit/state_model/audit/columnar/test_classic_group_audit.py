@@ -71,7 +71,7 @@ def audited(*values: bytes | None, group_id: str = "g") -> list[tuple[str, int]]
 
 
 @pytest.mark.parametrize(
-    ("values", "found"),
+    ("values", "rules"),
     [
         ([value(2, "a", a=[0]), value(1, "a", a=[0])], [(FALLS, 1)]),
         ([value(7, "a", a=[0]), value(7, "a", a=[0]), value(0, None)], [(FALLS, 2)]),
@@ -84,8 +84,8 @@ def audited(*values: bytes | None, group_id: str = "g") -> list[tuple[str, int]]
         ([value(1, "a", a=[0], b=[1]), value(2, "a", 2, a=[0, 1], b=[1])], [(OWNERS, 1)]),
     ],
 )
-def test_a_rule_is_found_at_its_record(values: list[bytes], found: list[tuple[str, int]]) -> None:
-    assert audited(*values) == found
+def test_a_rule_is_found_at_its_record(values: list[bytes], rules: list[tuple[str, int]]) -> None:
+    assert audited(*values) == rules
 
 
 @pytest.mark.parametrize(
