@@ -219,8 +219,8 @@ class ConsumerWorkload:
         while not (value := condition()):
             if time.monotonic() > deadline_s:
                 raise WorkloadError(
-                    f"{self._options.bootstrap}: group {self._options.group} is not {state} after {self._settle_s:g} s; "
-                    f"the last problem: {self._last_problem}"
+                    f"{self._options.bootstrap}: group {self._options.group} is not {state} after "
+                    f"{self._settle_s:g} s; the last problem: {self._last_problem}"
                 )
             time.sleep(LOOK_S)
         return value
