@@ -18,6 +18,8 @@ WIDE, NARROW = 900, 330
 COUNT_TICKS = 5
 BAND_LABELS, BAND_LABELS_NARROW = 124, 112
 """Pixels for the names of lanes, in whatever font the reader has."""
+END_OF_LABEL = "length(datum.label) > 15 ? '…' + slice(datum.label, -14) : datum.label"
+"""The end of a long name in a Vega expression: it has the number of the partition."""
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
 ID, NAMED = re.compile(r'\bid="([^"]*)"'), re.compile(r'(\bid="|url\(#|href="#)([^")]*)')
 Rows = Sequence[Mapping[str, object]]
@@ -265,7 +267,7 @@ def ownership(lanes: Sequence[str], colour_of: Mapping[str, str], from_ms: int, 
         )
         axis = alt.Axis(
             title=None, grid=True, ticks=False, domain=False, labelLimit=BAND_LABELS_NARROW, labelOverlap=size.narrow,
-            labelFlush=False,
+            labelFlush=False, labelExpr=END_OF_LABEL,
         )  # fmt: skip
         bars = (
             alt.Chart(alt.NamedData(name="owners"))

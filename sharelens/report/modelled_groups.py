@@ -53,7 +53,7 @@ _CONSUMER = _Kind(
     "consumer-owners",
     lambda topic, partition: f"{name(topic)}-{partition}",
     "topic-partition",
-    ("They don't count in the first line: `sharelens overview --all-groups` judges them.",),
+    ("They don't count in the first line: sharelens overview --all-groups judges them.",),
     rebalances_consumer.LAYOUT,
 )
 
