@@ -2,7 +2,7 @@
 
 Of consumer groups also the topics that regular expressions match, of streams groups also topologies.
 
-Offsets that somebody resets or alters are commits while the group has no members, or below the one before.
+Offsets that somebody resets or alters are commits while the group is known to have no members, or below the one before.
 """
 
 from bisect import bisect_right
@@ -17,7 +17,7 @@ from sharelens.groups.histories import histories
 from sharelens.groups.model_rebalances import consumer_rebalances, streams_rebalances
 from sharelens.groups.model_replay import CONSUMER_MODEL, STREAMS_MODEL, GroupModel
 from sharelens.groups.replay import GroupChange, changes, is_of_types
-from sharelens.groups.schemas import DEAD, EMPTY, NOT_READY
+from sharelens.groups.schemas import CONSUMER, DEAD, EMPTY, NOT_READY
 from sharelens.output.group_words import member_name, not_ready_reason
 from sharelens.output.wording import counted, name, number
 from sharelens.parameters.times import lasted
@@ -180,9 +180,14 @@ def _move(old: int | None, new: int | None) -> str:
 
 
 def _is_idle(rows: Rows, log_offset: int) -> bool:
-    """Whether a group had no members, or did not exist, when a record was written; `rows`: GROUP_HISTORY in order."""
+    """Whether a group had no members when a record was written; `rows`: GROUP_HISTORY in order.
+
+    A streams group that did not exist had none. A consumer group may have been a classic group then, with members.
+    """
     at = bisect_right(rows, log_offset, key=lambda row: row["valid_from_log_offset"])
-    return at == 0 or rows[at - 1]["state"] in (EMPTY, DEAD)
+    if at == 0 or rows[at - 1]["state"] == DEAD:
+        return not rows or rows[0]["group_type"] != CONSUMER
+    return bool(rows[at - 1]["state"] == EMPTY)
 
 
 def _entry(change: GroupChange, event: str, text: str) -> Entry:
