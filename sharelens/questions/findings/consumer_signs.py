@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from sharelens.findings.signs import ConsumerSign, Lag, WaitingMember
 from sharelens.groups.consumer_values import owned_partitions
-from sharelens.groups.intervals import Histories
 from sharelens.groups.moment import consumer_groups_at
 from sharelens.groups.replay import is_of_types
 from sharelens.questions.findings.group_signs import epochs_ms
@@ -20,6 +19,7 @@ from sharelens.questions.findings.model_signs import (
     Rows,
     histories_of,
     lags_of,
+    rows_by_group,
     since_last_end,
     state_signs,
     window_of,
@@ -43,13 +43,16 @@ def consumer_signs(evidence: Tables, records: pa.Table, as_of_ms: int | None, no
         return ()
     window = window_of(records, now_ms)
     replayed, group_histories = histories_of(records, moments, METADATA, window.from_ms)
+    groups_by_name, members_by_name = rows_by_group(group_histories.groups), rows_by_group(group_histories.members)
     lags = lags_of(evidence, moments, as_of_ms, None, offset_rows)
     loops = epochs_ms(records, METADATA, window.now_ms)
     signs = []
     for name, moment in moments.items():
         lag, rows = lags[name]
-        of_group, of_its_members = _lives(group_histories, name) if name in replayed else ((), ())
-        of_state = state_signs(of_group, moment.group.state, moment.newest.log_time_ms, window)
+        lives, of_its_members = (
+            _lives(groups_by_name[name], members_by_name.get(name)) if name in replayed else ((), ())
+        )
+        of_state = state_signs(lives, moment.group.state, moment.newest.log_time_ms, window)
         of_members = _of_members(group_of(moment), rows, of_its_members, of_state["since_ms"])
         signs.append(
             ConsumerSign(group_id=name, lag=_lag(lag, rows), epochs_ms=loops.get(name, ()), **of_state, **of_members)
@@ -57,11 +60,12 @@ def consumer_signs(evidence: Tables, records: pa.Table, as_of_ms: int | None, no
     return tuple(signs)
 
 
-def _lives(group_histories: Histories, name: str) -> tuple[Rows, Rows]:
+def _lives(groups: pa.Table, members: pa.Table | None) -> tuple[Rows, Rows]:
     """GROUP_HISTORY and MEMBER_HISTORY rows of a group since its last deletion, in order."""
-    groups, since = since_last_end(group_histories, name)
-    is_of_group = (pc.field("group_id") == name) & (pc.field("valid_from_log_offset") >= since)
-    return groups, group_histories.members.filter(is_of_group).to_pylist()
+    lives, since = since_last_end(groups)
+    if members is None:
+        return lives, ()
+    return lives, members.filter(pc.field("valid_from_log_offset") >= since).to_pylist()
 
 
 def _lag(lag: Lag, rows: Rows) -> Lag:
@@ -87,12 +91,17 @@ def _of_members(group: ConsumerGroup, rows: Rows, history: Rows, since_ms: int) 
 
 
 def _without_owner(group: ConsumerGroup, rows: Rows) -> Iterator[tuple[str, int]]:
-    """Partitions that no member has: of the target assignment, or with offsets in a subscribed topic."""
+    """Partitions that no member has: of the target assignment, or with offsets in a subscribed topic.
+
+    Commits name their topic: where the name of a topic that members have is unknown, they say nothing.
+    """
     names = {row["topic_id"]: row["topic"] for row in rows if row["topic"] is not None}
     assignments = map(member_assignment, group.members.values())
     owned = {partition for assignment in assignments for partition in owned_partitions(assignment)}
     targets = {partition for target in group.targets.values() for partition in target}
     yield from {(names.get(part.topic_id, part.topic_id), part.partition) for part in targets - owned}
+    if not {partition.topic_id for partition in owned | targets} <= names.keys():
+        return
     planned = {(names.get(part.topic_id, part.topic_id), part.partition) for part in targets}
     subscribed = group.topic_names
     for row in rows:

@@ -5,13 +5,15 @@ Histories are replayed only of groups that rebalance or wait.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.evidence.as_of import LogPrefix
-from sharelens.evidence.offset_commit_rows import offset_commit_or_marker, without_other_markers
+from sharelens.evidence.offset_commit_rows import commits_by_group
 from sharelens.findings.signs import Lag
 from sharelens.groups.committed_offsets import TRANSACTIONAL
 from sharelens.groups.histories import histories
@@ -57,9 +59,18 @@ def histories_of(
     return frozenset(names), histories(of_groups)
 
 
-def since_last_end(group_histories: Histories, name: str) -> tuple[Rows, int]:
+def rows_by_group(rows: pa.Table) -> dict[str, pa.Table]:
+    """Slices of history rows by group; the rows of a group stand together, those of one kind of groups."""
+    names = rows.column("group_id").combine_chunks().dictionary_encode()
+    codes = names.indices.to_numpy()
+    bounds = [*np.flatnonzero(np.diff(codes, prepend=-1)).tolist(), len(codes)]
+    dictionary = names.dictionary.to_pylist()
+    return {dictionary[codes[begin]]: rows.slice(begin, end - begin) for begin, end in pairwise(bounds)}
+
+
+def since_last_end(group_rows: pa.Table) -> tuple[Rows, int]:
     """GROUP_HISTORY rows of a group since its last deletion, and the log offset of the first."""
-    lives = group_histories.groups.filter(pc.field("group_id") == name).to_pylist()
+    lives = group_rows.to_pylist()
     begin = max((place for place, row in enumerate(lives) if row["state"] == DEAD), default=-1) + 1
     return lives[begin:], lives[begin]["valid_from_log_offset"]
 
@@ -98,9 +109,10 @@ def lags_of(
 ) -> dict[str, tuple[Lag, Rows]]:
     """The lag of each group and its growth since a moment (None: it is not computed), and its rows of offsets."""
     commits = read_offset_commits(evidence, frozenset(moments))
+    commits_of = commits_by_group(commits)
     lags = {}
     for name, moment in moments.items():
-        of_group = without_other_markers(commits.filter(offset_commit_or_marker([name])))
+        of_group = commits_of.get(name, commits.slice(0, 0))
         newest_commits = _newest_plain(of_group) if as_of_ms is None else of_group
         rows = rows_of(evidence, name, moment, newest_commits, LogPrefix(as_of_ms=as_of_ms), None)
         now = _known_lags(rows)

@@ -19,6 +19,7 @@ from sharelens.questions.findings.model_signs import (
     Window,
     histories_of,
     lags_of,
+    rows_by_group,
     since_last_end,
     state_signs,
     window_of,
@@ -58,11 +59,12 @@ class _History:
 def _histories(records: pa.Table, moments: Mapping[str, StreamsMoment], from_ms: int) -> dict[str, _History]:
     """The histories of the groups that are not ready or rebalance, or did so since `from_ms`."""
     names, group_histories = histories_of(records, moments, METADATA, from_ms)
+    groups_by_name, tasks_by_name = rows_by_group(group_histories.groups), rows_by_group(group_histories.tasks)
     result = {}
     for name in names:
-        groups, since = since_last_end(group_histories, name)
+        groups, since = since_last_end(groups_by_name[name])
         is_active = (pc.field("task_type") == ACTIVE) & (pc.field("valid_from_log_offset") >= since)
-        tasks = group_histories.tasks.filter((pc.field("group_id") == name) & is_active).to_pylist()
+        tasks = tasks_by_name[name].filter(is_active).to_pylist() if name in tasks_by_name else ()
         result[name] = _History(groups=groups, tasks=tasks)
     return result
 

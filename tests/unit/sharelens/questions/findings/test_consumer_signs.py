@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
+from sharelens.broker.coordinators.classic_records import CommittedOffset, offset_key, offset_value
 from sharelens.cli import main
 from tests.datasets import dataset
+from tests.logs.consumer_logs import SCALED_OUT, entries
+from tools.log_writer.writer import encode_log, record_columns, write_partition
 
 pytestmark = pytest.mark.slow
 KEPT_WAITS = "2026-11-30T12:40:18Z"
@@ -70,3 +73,14 @@ def test_a_group_without_members_and_with_lag_is_found_later(overview):
     (row,) = [row for row in overview(*words, "--all-groups")["findings"] if row["group_id"] == "transactional"]
     assert (row["severity"], row["kind"], row["size"]) == ("warning", "no_members", 2)
     assert by_group(overview(*words))["transactional"]["findings"] == "no_members"
+
+
+def test_commits_of_a_topic_whose_id_is_unknown_say_nothing_of_owners(tmp_path, capsys):
+    keys = [(offset_key("c", "orders", number), offset_value(CommittedOffset(offset=3))) for number in range(3)]
+    encoded = [entry.encoded() for entry in entries(SCALED_OUT)]
+    columns = record_columns(*zip(*encoded, *keys, strict=True), range(100, 100 + len(encoded) + len(keys)))
+    write_partition(tmp_path, "__consumer_offsets", 0, encode_log(columns, records_per_batch=1))
+    assert main(["overview", "--log-dir", str(tmp_path), "--output", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["consumer_groups"]
+    assert (row["state"], row["partitions"], row["partitions_without_owner"]) == ("STABLE", 2, 0)
+    assert (row["lag"], row["lag_unknown"]) == (None, 3)
