@@ -24,10 +24,11 @@ SETTINGS = {
     "offsets.topic.num.partitions": "1",
 }
 """Configurations of the broker that a session needs."""
-GROUP, TOPIC, OTHER_TOPIC, PATTERN_GROUP = "readers", "orders", "orders-late", "pattern-readers"
+GROUP, TOPIC, OTHER_TOPIC = "readers", "orders", "orders-late"
+PATTERN_GROUP, MIXED_GROUP = "pattern-readers", "mixed-readers"
 PARTITIONS, RECORDS = 4, 5
 TIMEOUT_S, POLL_MS = 60, 100
-RANDOM_ID = re.compile(r"(?<![\w.-])[\w-]{22}(?![\w-])", re.ASCII)
+RANDOM_ID = re.compile(r"(?<![\w.-])[\w-]{22}(?![\w-])|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 RESETS = {
     "to-offset": ("--to-offset", "2"),
     "shift-by": ("--shift-by", "1"),
@@ -38,6 +39,7 @@ RESETS = {
     "to-current": ("--to-current",),
     "to-earliest": ("--to-earliest",),
 }
+CLASSIC = {"group_protocol": "classic", "heartbeat_interval_ms": "500", "session_timeout_ms": "10000"}
 Steps = dict[str, tuple[int, list[str]]]
 """The exit code and the sorted lines of each step."""
 
@@ -95,15 +97,17 @@ class Session:
         self._with_members()
         self._without_members()
         self._with_a_pattern()
+        self._with_both_protocols()
         self._expressions()
         return self.steps
 
     def _with_members(self) -> None:
         with ExitStack() as members:
+            # The static one closes first, so that it makes no heartbeat after the other has left.
+            second = members.enter_context(self._member(GROUP, client_id="second"))
             first = members.enter_context(self._member(GROUP, client_id="first", group_instance_id="place-1"))
             first.java.subscribe([TOPIC])
             self._await("the first has all", lambda: len(first.assignment) == PARTITIONS, first)
-            second = members.enter_context(self._member(GROUP, client_id="second"))
             second.java.subscribe([TOPIC])
             pair, each_half = (first, second), [PARTITIONS // 2] * 2
             self._await("each has half", lambda: [len(each.assignment) for each in pair] == each_half, *pair)
@@ -175,6 +179,25 @@ class Session:
             member.java.subscribe([OTHER_TOPIC])
             self._await("one topic is named", lambda: len(member.assignment) == PARTITIONS, member)
             self.steps["names"] = 0, member.assignment
+
+    def _with_both_protocols(self) -> None:
+        """A classic group becomes a consumer group, and a classic one again."""
+        with self._member(MIXED_GROUP, client_id="old", **CLASSIC) as old:
+            old.java.subscribe([TOPIC])
+            self._await("it has all", lambda: len(old.assignment) == PARTITIONS, old)
+            self._describe_mixed("classic")
+            with self._member(MIXED_GROUP, client_id="new") as new:
+                new.java.subscribe([TOPIC])
+                both, each_half = (old, new), [PARTITIONS // 2] * 2
+                self._await("the two have half", lambda: [len(each.assignment) for each in both] == each_half, *both)
+                self._describe_mixed("mixed")
+            self._await("it has all again", lambda: len(old.assignment) == PARTITIONS, old)
+            self._describe_mixed("classic again")
+
+    def _describe_mixed(self, name: str) -> None:
+        self._tool(f"{name} types", "--list", "--type", "--state")
+        for words in (("--members", "--verbose"), ("--state",), ("--offsets",)):
+            self._tool(f"{name} describe {words[0]}", "--describe", "--group", MIXED_GROUP, *words)
 
     def _expressions(self) -> None:
         for expression in ("orders.*", "(", r"(a)\1"):

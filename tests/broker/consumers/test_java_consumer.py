@@ -9,7 +9,7 @@ from tests.broker.java import java_machine
 
 pytestmark = pytest.mark.components
 
-LEAST_STEPS = 70
+LEAST_STEPS = 90
 
 
 @pytest.fixture(scope="module")
