@@ -101,7 +101,7 @@ class ConsumerWorkload:
     # Members
 
     def _come_and_go(self) -> None:
-        """Migrate, scale out, lose a member, scale in, bounce static members, subscribe by an expression."""
+        """Migrate, scale out, lose a member, fence one, scale in, bounce static members, subscribe by an expression."""
         for name in CLASSIC:
             self._start(name, protocol="classic")
         self._await(self._is_classic, f"a stable classic group with {', '.join(CLASSIC)}")
@@ -114,6 +114,10 @@ class ConsumerWorkload:
             self._start(name)
             self._settle(*self._members)
         self._kill("member-3")
+        self._settle("member-1", "member-2")
+        self._pause("member-2")
+        self._settle("member-1")
+        self._resume("member-2")
         self._settle("member-1", "member-2")
         self._close("member-2")
         self._settle("member-1")
@@ -144,6 +148,16 @@ class ConsumerWorkload:
             protocol=protocol,
         )
         self._members[name] = MemberProcess(command(orders), self._journal.write)
+
+    def _pause(self, name: str) -> None:
+        """Stop a member until the group fences it; it has records that it has not read yet."""
+        self._journal.write("paused", group=self._options.group, member=name)
+        self._members[name].pause()
+
+    def _resume(self, name: str) -> None:
+        """Let a fenced member go on: what it reads until it knows that can't be committed."""
+        self._members[name].resume()
+        self._journal.write("resumed", group=self._options.group, member=name)
 
     def _kill(self, name: str) -> None:
         """Kill a member; it stays in the group until its session expires."""

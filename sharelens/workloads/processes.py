@@ -36,6 +36,14 @@ class MemberProcess:
             self._process.kill()
         self._end()
 
+    def pause(self) -> None:
+        """Stop it as a machine does that sleeps."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._process.send_signal(signal.SIGCONT)
+
     def kill(self) -> None:
         """End it as a crash does."""
         self._process.kill()

@@ -67,15 +67,19 @@ def assert_the_members_came_and_went(entries):
         ["member-1", "member-2", "member-3"],
         ["member-1", "member-2"],
         ["member-1"],
+        ["member-1", "member-2"],
+        ["member-1"],
         *[["place-1", "place-2"]] * 3,
         ["pattern-1", "place-1", "place-2"],
         ["pattern-1"],
         [],
     ]
-    static = settled[7:10]
+    paused = next(number for number, entry in enumerate(entries) if entry["event"] == "paused")
+    assert "member-2" in {entry["member"] for entry in entries[paused:] if entry["event"] == "lost"}
+    static = settled[9:12]
     assert [entry["members"] for entry in static] == [EVENLY] * 3
     assert len({entry["group_epoch"] for entry in static}) == 1, "a bounce of static members is no rebalance"
-    assert settled[11]["members"] == {"pattern-1": {TOPIC: 4, f"{TOPIC}-more": 4}}
+    assert settled[13]["members"] == {"pattern-1": {TOPIC: 4, f"{TOPIC}-more": 4}}
     epochs = [entry["group_epoch"] for entry in settled]
     assert epochs == sorted(epochs)
 
