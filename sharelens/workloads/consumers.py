@@ -193,6 +193,7 @@ class ConsumerWorkload:
         self._journal.write(
             "settled",
             group=self._options.group,
+            clock_ms=int(time.time() * 1000),
             group_epoch=described.group_epoch,
             members={member.client_id: _counts(member.assignment) for member in described.members},
         )

@@ -6,6 +6,9 @@ from collections import Counter
 import pytest
 
 from bench.brokers import kafka_broker
+from sharelens.questions.groups.describe import View, describe
+from sharelens.source.request import Source
+from sharelens.tables.opening import open_evidence
 from sharelens.workloads.check import check
 from sharelens.workloads.consumers import ConsumerWorkload
 from sharelens.workloads.journal import Journal, read_journal
@@ -84,6 +87,24 @@ def assert_the_members_came_and_went(entries):
     assert epochs == sorted(epochs)
 
 
+def assert_the_log_tells_what_the_broker_described(log_dir, entries):
+    """At each moment at which the group had settled: state, epoch, and partitions by topic of each client."""
+    source = Source(log_dirs=(str(log_dir),), needs_state_log=False)
+    with open_evidence(source) as evidence:
+        for entry in entries:
+            if entry["event"] == "settled":
+                at_ms = entry["clock_ms"]
+                (state,) = describe(evidence, "g", at_ms, View.STATE).table.to_pylist()
+                expected = "STABLE" if entry["members"] else "EMPTY"
+                assert (state["state"], state["group_epoch"]) == (expected, entry["group_epoch"])
+                members = describe(evidence, "g", at_ms, View.MEMBERS).table.to_pylist()
+                assert {row["client_id"]: partition_counts(row) for row in members} == entry["members"]
+
+
+def partition_counts(row):
+    return {each["topic"]: len(each["partitions"]) for each in row["assigned_partitions"]}
+
+
 def assert_the_log_is_lawful(log_dir, entries):
     """The records of the group, and what the audit finds in the log."""
     broker = DispatchedBroker(log_dir, offsets_topic_num_partitions=4)
@@ -99,6 +120,7 @@ def test_members_come_go_are_killed_and_bounced(start_broker, tmp_path):
     assert_the_members_came_and_went(entries)
     assert broker.stop() == 0
     assert_the_log_is_lawful(broker.log_dir, entries)
+    assert_the_log_tells_what_the_broker_described(broker.log_dir, entries)
 
 
 @pytest.mark.soak
@@ -110,9 +132,12 @@ def test_a_broker_that_dies_again_and_again_keeps_epochs_owners_and_commits(tmp_
         assert supervised.deaths == len(CRASHES)
         supervised.stop()
     assert_the_log_is_lawful(log_dir, entries)
+    assert_the_log_tells_what_the_broker_described(log_dir, entries)
 
 
 @pytest.mark.soak
 def test_a_real_kafka_does_the_same(tmp_path):
     with kafka_broker(tmp_path / "kafka", SETTINGS) as kafka:
-        assert_the_members_came_and_went(run(kafka.bootstrap, tmp_path))
+        entries = run(kafka.bootstrap, tmp_path)
+        assert_the_members_came_and_went(entries)
+    assert_the_log_tells_what_the_broker_described(tmp_path / "kafka" / "log", entries)
