@@ -188,8 +188,8 @@ class Session:
             self._describe_mixed("classic")
             with self._member(MIXED_GROUP, client_id="new") as new:
                 new.java.subscribe([TOPIC])
-                both, each_half = (old, new), [PARTITIONS // 2] * 2
-                self._await("the two have half", lambda: [len(each.assignment) for each in both] == each_half, *both)
+                pair, each_half = (old, new), [PARTITIONS // 2] * 2
+                self._await("the two have half", lambda: [len(each.assignment) for each in pair] == each_half, *pair)
                 self._describe_mixed("mixed")
             self._await("it has all again", lambda: len(old.assignment) == PARTITIONS, old)
             self._describe_mixed("classic again")
