@@ -49,6 +49,10 @@ class GroupWorld(ABC):
     def parts_of(self, fields):
         """What the fields of a heartbeat say that the client owns."""
 
+    def member_id(self, member):
+        """The id of a client as a member."""
+        return member
+
     def own_step(self, operation, member):
         """The answers of an operation that only groups of this kind have."""
         return []
@@ -69,7 +73,7 @@ class GroupWorld(ABC):
             case "work" if is_member:
                 self.owned[member] = self.answered.get(member, self.nothing_owned)
             case "leave" if is_member:
-                self._forget(member)
+                self.forget(member)
                 return [self._beat(member, -1)]
             case "commit" if is_member:
                 return [self._commit(member, self.epochs[member]), self._commit(member, self.epochs[member] - 1)]
@@ -89,7 +93,8 @@ class GroupWorld(ABC):
                 self.answered[member] = assigned
         return answer
 
-    def _forget(self, member):
+    def forget(self, member):
+        """A client has left."""
         for state_by_member in (self.epochs, self.answered, self.owned):
             state_by_member.pop(member, None)
         self.fenced.discard(member)
@@ -106,7 +111,7 @@ class GroupWorld(ABC):
 
     def _commit(self, member, epoch):
         partitions = [{"partition_index": 0, "committed_offset": 5}]
-        body = {"group_id": "g", "member_id": member, "generation_id_or_member_epoch": epoch}
+        body = {"group_id": "g", "member_id": self.member_id(member), "generation_id_or_member_epoch": epoch}
         answer = self.broker.call(*COMMIT, **body, topics=[{"name": "in", "partitions": partitions}])
         return answer["topics"][0]["partitions"][0]["error_code"]
 

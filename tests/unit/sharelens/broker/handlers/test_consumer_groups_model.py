@@ -21,21 +21,27 @@ UNCHANGED = {
     "topic_partitions": None,
 }
 SUBSCRIPTIONS = {"a": ["in", "more"], "b": ["in"], "c": ["in", "more"], "d": ["more"]}
+STATIC = {"a", "d"}
 
 
 class ConsumerWorld(GroupWorld):
-    """The clients own partitions of two topics; one of them subscribes to other topics now and then."""
+    """The clients own partitions of two topics; they subscribe to other topics, and static ones leave for a while."""
 
     nothing_owned = {"topic_partitions": []}
 
     def __init__(self, folder):
         super().__init__(folder, group_consumer_assignment_interval_ms=0)
+        self.lives = dict.fromkeys(SUBSCRIPTIONS, 1)
         self.broker.create("in", 3)
         self.broker.create("more", 2)
 
     def heartbeat(self, member, epoch, **fields):
-        body = {"group_id": "g", "member_id": member, "member_epoch": epoch}
+        body = {"group_id": "g", "member_id": self.member_id(member), "member_epoch": epoch}
+        body["instance_id"] = member if member in STATIC else None
         return self.broker.call(*HEARTBEAT, **UNCHANGED | body | fields)
+
+    def member_id(self, member):
+        return f"{member}{self.lives[member]}"
 
     def join_fields(self, member):
         return {"rebalance_timeout": 10_000_000, "subscribed_topic_names": SUBSCRIPTIONS[member]}
@@ -47,16 +53,29 @@ class ConsumerWorld(GroupWorld):
         return [(each["topic_id"], number) for each in fields["topic_partitions"] for number in each["partitions"]]
 
     def own_step(self, operation, member):
-        if operation != "subscribe" or member not in self.epochs:
-            return []
-        names = SUBSCRIPTIONS[member][: 1 + self.epochs[member] % 2]
-        answer = self.heartbeat(member, self.epochs[member], subscribed_topic_names=names, **self.owned[member])
-        return [answer["error_code"]]
+        match operation:
+            case "subscribe" if member in self.epochs:
+                names = SUBSCRIPTIONS[member][: 1 + self.epochs[member] % 2]
+                fields = {"subscribed_topic_names": names, **self.owned[member]}
+                return [self.heartbeat(member, self.epochs[member], **fields)["error_code"]]
+            case "away" if member in STATIC & self.epochs.keys() - self.fenced:
+                return [self._leave_for_a_while(member)]
+        return []
+
+    def _leave_for_a_while(self, member):
+        """The next join is that of a new process in the same place."""
+        answer = self.heartbeat(member, -2)
+        assert answer["error_code"].value == 0
+        self.forget(member)
+        self.lives[member] += 1
+        return answer
 
 
 histories = st.lists(
     st.tuples(
-        st.sampled_from([*COMMON_OPERATIONS, "subscribe"]), st.sampled_from(sorted(SUBSCRIPTIONS)), st.booleans()
+        st.sampled_from([*COMMON_OPERATIONS, "subscribe", "away", "away"]),
+        st.sampled_from(sorted(SUBSCRIPTIONS)),
+        st.booleans(),
     ),
     min_size=5,
     max_size=40,
