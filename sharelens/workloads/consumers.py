@@ -43,6 +43,7 @@ class ConsumerWorkload:
         self._unread: set[_At] = set()
         self._read: set[_At] = set()
         self._last_problem = "none"
+        self._fatal_problem: str | None = None
         journal.listen(self._note)
 
     def _note(self, entry: Entry) -> None:
@@ -55,6 +56,8 @@ class ConsumerWorkload:
                 self._unread -= places
             case "problem":
                 self._last_problem = entry["error"]
+                if "fatal" in entry:
+                    self._fatal_problem = f"{entry['member']} can't go on: {entry['fatal']}"
 
     def run(self, is_over: Callable[[], bool] = lambda: False) -> None:
         """Set up, produce until `is_over` at most while members come and go, read all records."""
@@ -232,6 +235,8 @@ class ConsumerWorkload:
         """What the condition returns when that is true. Raises WorkloadError when it isn't in time."""
         deadline_s = time.monotonic() + self._settle_s
         while not (value := condition()):
+            if self._fatal_problem is not None:
+                raise WorkloadError(f"{self._options.bootstrap}: {self._fatal_problem}")
             if time.monotonic() > deadline_s:
                 raise WorkloadError(
                     f"{self._options.bootstrap}: group {self._options.group} is not {state} after "

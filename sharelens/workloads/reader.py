@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from sharelens.workloads.journal import Write, now_ms
 from sharelens.workloads.member import PAUSE_S, POLL_S, SOCKET_TIMEOUT_MS, reason
@@ -96,7 +96,8 @@ class Reader:
             problem = message.error()
             place = message.topic() or "", message.partition() or 0
             if problem is not None:
-                self._tell("problem", error=problem.name())
+                is_fatal = problem.code() == KafkaError._FATAL
+                self._tell("problem", error=problem.name(), **({"fatal": problem.str()} if is_fatal else {}))
             elif place in self._partitions:
                 reads[place].append(message)
         for (topic, partition), of_partition in reads.items():

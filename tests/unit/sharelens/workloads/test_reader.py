@@ -127,6 +127,12 @@ def test_errors_are_problems_and_it_goes_on(entries_of, monkeypatch):
     assert entries == [("problem", {"error": "UNKNOWN_TOPIC_OR_PART"})] * 2
 
 
+def test_a_fatal_error_has_its_text(entries_of):
+    fatal = KafkaError(KafkaError._FATAL, "The regular expression is not valid")
+    ((_, problem),), _ = entries_of([[Message(0, 4, fatal)]])
+    assert problem == {"error": "_FATAL", "fatal": "The regular expression is not valid"}
+
+
 def test_static_and_classic_members_say_what_they_are(entries_of):
     _, client = entries_of([[]], instance_id="place-1")
     assert (client.config["group.protocol"], client.config["group.instance.id"]) == ("consumer", "place-1")
