@@ -9,6 +9,7 @@ from bench.brokers import kafka_broker
 from sharelens.questions.groups.describe import View, describe
 from sharelens.source.request import Source
 from sharelens.tables.opening import open_evidence
+from sharelens.workloads.admin import WorkloadError
 from sharelens.workloads.check import check
 from sharelens.workloads.consumers import ConsumerWorkload
 from sharelens.workloads.journal import Journal, read_journal
@@ -141,3 +142,9 @@ def test_a_real_kafka_does_the_same(tmp_path):
         entries = run(kafka.bootstrap, tmp_path)
         assert_the_members_came_and_went(entries)
     assert_the_log_tells_what_the_broker_described(tmp_path / "kafka" / "log", entries)
+
+
+def test_a_broker_without_the_protocol_is_said_at_once(start_broker, tmp_path):
+    broker = start_broker("--feature", "group.version=0", **LIGHT_SETTINGS)
+    with pytest.raises(WorkloadError, match="member-1 can't go on: .*version"):
+        run(broker.bootstrap, tmp_path)
