@@ -7,8 +7,6 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
-import xxhash
-
 _HASH_VERSION = 0
 _TOPIC_ID = struct.Struct("<qq")
 _INT32 = struct.Struct("<i")
@@ -39,7 +37,7 @@ def topic_hash(topic: TopicMetadata) -> int:
     racks = b"".join(_INT32.pack(_units(rack)) + _text(rack) for rack in sorted(topic.racks, key=_utf16))
     for partition in range(topic.partitions):
         hashed += _INT32.pack(partition) + racks
-    return _signed(xxhash.xxh3_64_intdigest(bytes(hashed)))
+    return _hash(bytes(hashed))
 
 
 def metadata_hash(topics: Iterable[TopicMetadata]) -> int:
@@ -47,7 +45,7 @@ def metadata_hash(topics: Iterable[TopicMetadata]) -> int:
     hashes = [topic_hash(topic) for topic in sorted(topics, key=lambda topic: topic.name)]
     if not hashes:
         return 0
-    return _signed(xxhash.xxh3_64_intdigest(b"".join(map(_INT64.pack, hashes))))
+    return _hash(b"".join(map(_INT64.pack, hashes)))
 
 
 def _text(text: str) -> bytes:
@@ -64,5 +62,9 @@ def _utf16(text: str) -> bytes:
     return text.encode("utf-16-be")
 
 
-def _signed(digest: int) -> int:
+def _hash(data: bytes) -> int:
+    """The signed XXH3-64."""
+    import xxhash  # deferred: values of records need the standard library alone
+
+    digest = xxhash.xxh3_64_intdigest(data)
     return digest - (1 << 64) if digest >> 63 else digest

@@ -8,6 +8,7 @@ import pytest
 
 from state_model import group_records, share_records
 from state_model.consumer import records as consumer_records
+from state_model.group_forms import name_of
 from state_model.group_schemas import RECORD_TYPES, GroupKind
 from state_model.share_records import ShareRecord, Tombstone
 from state_model.streams import records as streams_records
@@ -87,8 +88,8 @@ def test_group_records_are_what_kafkas_classes_print(name):
             again = streams_records.record_of(record.record_type, record.group_id, of_value, record.member_id)
             assert group_records.encode_record(again) == (key, value)
         if record.record_type in consumer_records.CONSUMER_TYPES:
-            of_value, of_name = consumer_records.value_of(record), consumer_records.name_of(record)
+            of_value, of_name = consumer_records.value_of(record), name_of(record)
             again = consumer_records.record_of(record.record_type, record.group_id, of_value, of_name or None)
             assert consumer_records.value_of(again) == of_value  # Kafka's lists are in the order of its hash tables
-            assert consumer_records.name_of(again) == of_name
+            assert name_of(again) == of_name
     assert decoded > 0
