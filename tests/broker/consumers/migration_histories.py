@@ -151,12 +151,12 @@ def silent_classic_member_is_fenced(script: Script) -> None:
 @history
 def classic_member_that_does_not_rejoin_is_fenced(script: Script) -> None:
     topic = script.topic("t", 4)
-    member = ClassicMember(script, "c", topic, rebalance_timeout=1_000)
+    member = ClassicMember(script, "c", topic, rebalance_timeout=4_000)
     member.join()
     member.sync({topic: range(4)})
     script.join("a", topic)
     member.beat()
-    script.wait(1.5)
+    script.wait(4.5)
     member.beat()
     script.settle("a")
     script.describe()
@@ -165,9 +165,9 @@ def classic_member_that_does_not_rejoin_is_fenced(script: Script) -> None:
 @history
 def classic_member_that_does_not_sync_is_fenced(script: Script) -> None:
     topic = joined(script, "a")
-    member = ClassicMember(script, "c", topic, rebalance_timeout=1_000)
+    member = ClassicMember(script, "c", topic, rebalance_timeout=4_000)
     member.join()
-    script.wait(1.5)
+    script.wait(4.5)
     member.sync()
     script.settle("a")
 

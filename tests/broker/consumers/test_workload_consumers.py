@@ -24,7 +24,7 @@ from tests.consumer_group_laws import assert_lawful
 pytestmark = pytest.mark.components
 
 SETTINGS = {
-    "group.consumer.min.session.timeout.ms": 2_000,
+    "group.consumer.min.session.timeout.ms": 8_000,
     "group.consumer.min.heartbeat.interval.ms": 200,
     "group.consumer.assignment.interval.ms": 0,
     "offsets.topic.num.partitions": 4,
