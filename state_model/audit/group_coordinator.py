@@ -344,8 +344,7 @@ RULES = (
         severity=ERROR,
         impact=Impact.STUCK,
         why="The group's id alone says in which partition its records lie, and brokers look for the group there alone. "
-        "The records of two partitions prove it whatever the number of partitions is. Share, streams and consumer "
-        "groups are tested.",
+        "Records in two partitions prove it, whatever their number. Share, streams and consumer groups are tested.",
         remedy="Check that all copies are of one cluster and that __consumer_offsets never got more partitions.",
         source="consumer-offsets-records, GroupCoordinatorService",
         needs=(Need.GROUP_COORDINATOR,),
