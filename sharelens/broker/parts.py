@@ -267,6 +267,7 @@ def share_groups(
         timers=foundation.timers,
         group_settings=group_settings,
         settings=settings,
+        rack=foundation.config.text("broker.rack"),
         metrics=foundation.metrics,
     )
 

@@ -19,13 +19,13 @@ from sharelens.broker.coordinators.group_log import GroupLog, KeyValue
 from sharelens.broker.coordinators.group_offsets import GroupOffsets
 from sharelens.broker.coordinators.member_timers import MemberTimers
 from sharelens.broker.coordinators.share_group import GroupError
+from sharelens.broker.coordinators.topic_metadata import topic_metadata
 from sharelens.broker.errors import RecordTooLargeError, StorageError
 from sharelens.broker.metrics import BrokerMetrics
 from sharelens.broker.ports import Handle, Timers, Topic, TopicPartition, Topics
 from state_model.group_records import GroupRecord, encode_record
 from state_model.group_schemas import GroupKind
 from state_model.group_topics import TopicMetadata
-from state_model.uuids import uuid_bytes
 
 _log = logging.getLogger(__name__)
 
@@ -331,10 +331,7 @@ class EpochGroups(ABC, Generic[G, S]):
     # Topics
 
     def _metadata(self, name: str) -> TopicMetadata | None:
-        topic = self._topics.by_name(name)
-        if topic is None:
-            return None
-        return TopicMetadata(topic.name, uuid_bytes(topic.topic_id), topic.partitions, self._racks)
+        return topic_metadata(self._topics, name, self._racks)
 
     # Timers
 

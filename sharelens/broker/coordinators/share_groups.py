@@ -64,6 +64,7 @@ class ShareGroups:
         timers: Timers,
         group_settings: GroupSettings,
         settings: ShareGroupCoordinatorSettings,
+        rack: str = "",
         metrics: BrokerMetrics | None = None,
     ) -> None:
         self._metrics = metrics or BrokerMetrics()
@@ -79,6 +80,7 @@ class ShareGroups:
             max_size=settings.max_size,
             initialize_retry_interval_ms=settings.initialize_retry_interval_ms,
             rules=settings.rules,
+            rack=rack,
         )
         self._groups: dict[str, ShareGroup] = {}
         self._stale: set[str] = set()

@@ -4,8 +4,7 @@ Pure functions from a group to records and an answer
 (GroupMetadataManager.shareGroupHeartbeat and shareGroupLeave).
 """
 
-import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from kio.schema.errors import ErrorCode
@@ -21,9 +20,12 @@ from sharelens.broker.coordinators.share_group import (
     ShareMember,
     StatePartitions,
 )
+from sharelens.broker.coordinators.topic_metadata import topic_metadata
 from sharelens.broker.ports import GroupSettings, Topics
-from state_model.group_heartbeat import JOINING
+from state_model.group_heartbeat import JOINING, changed, epoch_problem
 from state_model.group_records import GroupRecord
+from state_model.group_targets import may_compute_target
+from state_model.group_topics import metadata_hash
 from state_model.rule_sets import RuleSet
 
 
@@ -70,9 +72,11 @@ class Membership:
         max_size: int,
         initialize_retry_interval_ms: int,
         rules: RuleSet,
+        rack: str = "",
     ) -> None:
         self._rules = rules
         self._topics = topics
+        self._racks = (rack,) if rack else ()
         self._group_settings = group_settings
         self._max_size = max_size
         self._initialize_retry_interval_ms = initialize_retry_interval_ms
@@ -119,7 +123,7 @@ class Membership:
         epoch = group.epoch + 1
         ended = [
             *records.member_tombstones(group.group_id, member_id),
-            records.group_epoch(group.group_id, epoch, metadata_hash(self._topics, remaining_topics)),
+            records.group_epoch(group.group_id, epoch, self._hash(remaining_topics)),
         ]
         if self._rules.writes_empty_assignment and not group.members.keys() - {member_id}:
             ended.append(records.target_epoch(group.group_id, epoch, timestamp_ms=0))
@@ -136,12 +140,9 @@ class Membership:
             if request.member_epoch != JOINING:
                 raise unknown_member(group.group_id, request.member_id)
             return ShareMember(member_id=request.member_id)
-        if request.member_epoch not in (JOINING, member.epoch, member.previous_epoch):
-            raise GroupError(
-                ErrorCode.fenced_member_epoch,
-                f"The share group member has epoch {request.member_epoch}, the group coordinator knows it with epoch "
-                f"{member.epoch}. The member must abandon all its partitions and rejoin.",
-            )
+        problem = epoch_problem("share", request.member_epoch, member.epoch, member.previous_epoch)
+        if request.member_epoch != JOINING and problem is not None:
+            raise GroupError(ErrorCode.fenced_member_epoch, problem)
         return member
 
     def _awaits_initialized(self, group: ShareGroup) -> bool:
@@ -162,16 +163,21 @@ class Membership:
         if not must and not may:
             return
         group = draft.group
-        hashed = metadata_hash(self._topics, group.subscribed_topic_names)
+        hashed = self._hash(group.subscribed_topic_names)
         if must or hashed != group.metadata_hash:
             draft.add(records.group_epoch(group.group_id, group.epoch + 1, hashed))
+
+    def _hash(self, names: Iterable[str]) -> int:
+        """The metadata hash of the topics of these names that exist."""
+        existing = (topic_metadata(self._topics, name, self._racks) for name in names)
+        return metadata_hash(topic for topic in existing if topic is not None)
 
     def _assign(self, draft: Draft, now_ms: int) -> None:
         """Compute new targets for a changed group, at most once in an assignment interval (KIP-1263)."""
         group = draft.group
         interval_ms = self._group_settings(group.group_id).assignment_interval_ms
-        waits = group.assignment_timestamp_ms and now_ms - group.assignment_timestamp_ms < interval_ms
-        if group.assignment_epoch >= group.epoch or waits:
+        is_due = group.assignment_epoch < group.epoch
+        if not is_due or not may_compute_target(group.assignment_timestamp_ms, interval_ms, now_ms):
             return
         for member_id, target in self._targets(group).items():
             if group.targets.get(member_id) != target:
@@ -221,19 +227,6 @@ class Membership:
         return topic is not None and topic.name in member.subscribed_topic_names
 
 
-def metadata_hash(topics: Topics, names: Collection[str]) -> int:
-    """A signed 64-bit hash of topics: names, ids, partitions; 0 when none of them exists.
-
-    A change of it bumps the group epoch. Kafka uses XXH3 over the same; no broker reads another one's value, so this
-    is BLAKE2b.
-    """
-    existing_topics = [topic for topic in map(topics.by_name, sorted(names)) if topic is not None]
-    if not existing_topics:
-        return 0
-    text = "\n".join(f"{topic.name}:{topic.topic_id}:{topic.partitions}" for topic in existing_topics)
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
-
-
 def unknown_member(group_id: str, member_id: str) -> GroupError:
     """The error for an unknown member of a group."""
     return GroupError(ErrorCode.unknown_member_id, f"Member {member_id} is not a member of group {group_id}.")
@@ -244,7 +237,7 @@ def _update_member(draft: Draft, before: ShareMember, request: Heartbeat) -> boo
     names = request.subscribed_topic_names
     after = replace(
         before,
-        rack_id=before.rack_id if request.rack_id is None else request.rack_id,
+        rack_id=changed(request.rack_id, before.rack_id),
         client_id=request.client_id,
         client_host=request.client_host,
         subscribed_topic_names=before.subscribed_topic_names if names is None else tuple(sorted(set(names))),
