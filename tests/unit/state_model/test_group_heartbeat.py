@@ -19,12 +19,15 @@ def test_the_previous_epoch_is_refused_when_the_member_has_something_else() -> N
 
 
 def test_a_share_group_names_the_previous_epoch_to_a_smaller_one() -> None:
-    known = "than the one known by the group coordinator (5)"
-    assert epoch_problem("share", 6, 5, 3) == f"The share group member has a greater member epoch (6) {known}. {REJOIN}"
+    than_known = "than the one known by the group coordinator (5)"
+    assert (
+        epoch_problem("share", 6, 5, 3)
+        == f"The share group member has a greater member epoch (6) {than_known}. {REJOIN}"
+    )
     assert epoch_problem("share", 4, 5, 3) == (
-        f"The share group member has a smaller member epoch (4) {known}, "
+        f"The share group member has a smaller member epoch (4) {than_known}, "
         f"and it does not match the previous member epoch (3). {REJOIN}"
     )
     assert epoch_problem("consumer", 4, 5, 3) == (
-        f"The consumer group member has a smaller member epoch (4) {known}. {REJOIN}"
+        f"The consumer group member has a smaller member epoch (4) {than_known}. {REJOIN}"
     )
