@@ -18,11 +18,11 @@ from sharelens.broker.coordinators.share_group import GroupError
 from sharelens.broker.coordinators.topic_expressions import MISSING, has_re2, matching_topics
 from sharelens.broker.ports import Handle, Topic, TopicPartition
 from state_model.consumer import coordinator
+from state_model.consumer.classic_members import named_member
 from state_model.consumer.expressions import expressions_to_resolve
 from state_model.consumer.group import apply
 from state_model.consumer.group_values import ConsumerGroup, ResolvedExpression, member_assignment
 from state_model.consumer.heartbeat import Answer, Heartbeat, HeartbeatError, check
-from state_model.consumer.membership import static_member, unknown_member
 from state_model.consumer.reconciliation import MemberState, Partition
 from state_model.consumer.soft_state import SoftState
 from state_model.consumer.targets import preferred_assignor
@@ -182,7 +182,7 @@ class ConsumerGroups(EpochGroups[ConsumerGroup, SoftState]):
         codes, leaving = [], []
         for member_id, instance_id in members:
             try:
-                leaving.append(_named_member(group_id, group, member_id, instance_id))
+                leaving.append(named_member(group_id, group, member_id, instance_id))
                 codes.append(ErrorCode.none)
             except HeartbeatError as error:
                 codes.append(ErrorCode(error.code))
@@ -238,14 +238,3 @@ class _Resolution:
     topics_version: int
     begun_ms: int
     resolved: dict[str, ResolvedExpression] = field(default_factory=dict)
-
-
-def _named_member(group_id: str, group: ConsumerGroup, member_id: str, instance_id: str | None) -> str:
-    """The id of the member that a LeaveGroup names. Raises HeartbeatError."""
-    if instance_id is None:
-        if member_id not in group.members:
-            raise unknown_member(group_id, member_id)
-        return member_id
-    named_id = member_id or group.static_members.get(instance_id, "")
-    static_member(group, Heartbeat(group_id, named_id, LEAVING, instance_id=instance_id))
-    return named_id
