@@ -3,6 +3,8 @@
 The group coordinator's log has neither the coordinator, which the metadata log says, nor a lag, which is that of `lag`.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
@@ -11,6 +13,7 @@ import pyarrow as pa
 from sharelens.groups.model_replay import ConsumerReplay, LateStreamsReplay
 from sharelens.groups.moment import GroupMoment, consumer_groups_at, groups_at, streams_groups_at
 from sharelens.groups.replay import ShareGroup, changes
+from sharelens.kafka_live.group_now import GroupNow
 from sharelens.measures.topics.file_ends import EndOffsets
 from sharelens.output import Answer, name_cell
 from sharelens.parameters.times import time_text
@@ -62,23 +65,35 @@ def describe(
         UsageError: nothing names the group.
         SharelensError: the group did not exist at the moment.
     """
-    records = records_of_groups(evidence, frozenset([name]))
     cut = CutChoice(as_of_ms=as_of_ms)
+    request = _Request(evidence=evidence, name=name, cut=cut, view=view, end_offsets=end_offsets)
+    records = records_of_groups(evidence, frozenset([name]))
     match group_kind(records, as_of_ms):
         case GroupKind.STREAMS:
-            return _streams(evidence, name, records, cut, view, end_offsets)
+            return _streams(request, records)
         case GroupKind.CONSUMER:
-            return _consumer(evidence, name, records, cut, view, end_offsets)
-    answer = _share(evidence, name, cut, view, end_offsets)
+            return _consumer(request, records)
+    answer = _share(request, share_group_records(evidence, name))
     is_of_offsets = view is View.OFFSETS and end_offsets is None
     return with_coordinators(evidence, answer, cut) if is_of_offsets else answer
 
 
-def _share(evidence: Tables, name: str, cut: CutChoice, view: View, end_offsets: EndOffsets | None) -> Answer:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """What to describe: the parameters of `describe`."""
+
+    evidence: Tables
+    name: str
+    cut: CutChoice
+    view: View
+    end_offsets: EndOffsets | None
+
+
+def _share(request: _Request, records: pa.Table) -> Answer:
     """The view of a share group."""
-    records = share_group_records(evidence, name)
+    evidence, name, cut = request.evidence, request.name, request.cut
     moment = _existing(groups_at(records, cut.as_of_ms).get(name), name, records, cut.as_of_ms)
-    match view:
+    match request.view:
         case View.TASKS:
             raise _no_tasks(name, GroupKind.SHARE)
         case View.STATE:
@@ -86,18 +101,15 @@ def _share(evidence: Tables, name: str, cut: CutChoice, view: View, end_offsets:
         case View.MEMBERS:
             answer = describe_share.members(evidence, name, moment)
         case View.OFFSETS:
-            answer = describe_share.offsets(evidence, name, moment, cut, end_offsets)
-    answer = with_coordinator(evidence, answer, moment, cut.as_of_ms, reads_log=view is View.STATE)
-    check = evidence.cluster.coordinators() if evidence.cluster is not None and cut == CutChoice() else None
-    return answer if check is None else with_check(answer, check.of_group(name, share_now(moment.group)))
+            answer = describe_share.offsets(evidence, name, moment, cut, request.end_offsets)
+    return _compared(request, answer, moment, lambda: share_now(moment.group), GroupKind.SHARE)
 
 
-def _consumer(
-    evidence: Tables, name: str, records: pa.Table, cut: CutChoice, view: View, end_offsets: EndOffsets | None
-) -> Answer:
+def _consumer(request: _Request, records: pa.Table) -> Answer:
     """The view of a consumer group."""
+    evidence, name, cut = request.evidence, request.name, request.cut
     moment = _existing(consumer_groups_at(records, cut.as_of_ms).get(name), name, records, cut.as_of_ms)
-    match view:
+    match request.view:
         case View.TASKS:
             raise _no_tasks(name, GroupKind.CONSUMER)
         case View.STATE:
@@ -105,23 +117,17 @@ def _consumer(
         case View.MEMBERS:
             answer = describe_consumer.members(evidence, name, moment)
         case View.OFFSETS:
-            answer = describe_consumer.offsets(evidence, name, moment, prefix_of(cut), end_offsets)
-    answer = with_coordinator(evidence, answer, moment, cut.as_of_ms, reads_log=view is View.STATE)
-    check = evidence.cluster.coordinators() if evidence.cluster is not None and cut == CutChoice() else None
-    now = consumer_now(describe_consumer.group_of(moment))
-    return answer if check is None else with_check(answer, check.of_group(name, now, GroupKind.CONSUMER))
+            answer = describe_consumer.offsets(evidence, name, moment, prefix_of(cut), request.end_offsets)
+    return _compared(
+        request, answer, moment, lambda: consumer_now(describe_consumer.group_of(moment)), GroupKind.CONSUMER
+    )
 
 
-def _no_tasks(name: str, kind: GroupKind) -> UsageError:
-    return UsageError(f"describe: {name_cell(name)} is a {kind.value} group, which has no tasks; leave --tasks out")
-
-
-def _streams(
-    evidence: Tables, name: str, records: pa.Table, cut: CutChoice, view: View, end_offsets: EndOffsets | None
-) -> Answer:
+def _streams(request: _Request, records: pa.Table) -> Answer:
     """The view of a streams group."""
+    evidence, name, cut = request.evidence, request.name, request.cut
     moment = _existing(streams_groups_at(records, cut.as_of_ms).get(name), name, records, cut.as_of_ms)
-    match view:
+    match request.view:
         case View.STATE:
             answer = describe_streams.state(evidence, name, moment)
         case View.MEMBERS:
@@ -129,11 +135,26 @@ def _streams(
         case View.TASKS:
             answer = describe_streams.tasks(evidence, name, moment)
         case View.OFFSETS:
-            answer = describe_streams_offsets.offsets(evidence, name, moment, prefix_of(cut), end_offsets)
-    answer = with_coordinator(evidence, answer, moment, cut.as_of_ms, reads_log=view is View.STATE)
-    check = evidence.cluster.coordinators() if evidence.cluster is not None and cut == CutChoice() else None
-    now = streams_now(describe_streams.group_of(moment))
-    return answer if check is None else with_check(answer, check.of_group(name, now, GroupKind.STREAMS))
+            answer = describe_streams_offsets.offsets(evidence, name, moment, prefix_of(cut), request.end_offsets)
+    return _compared(request, answer, moment, lambda: streams_now(describe_streams.group_of(moment)), GroupKind.STREAMS)
+
+
+def _compared(
+    request: _Request, answer: Answer, moment: GroupMoment[Existing], now: Callable[[], GroupNow], kind: GroupKind
+) -> Answer:
+    """The answer with its coordinator; of a running cluster as it is now, also compared with what that says.
+
+    `now`: the group of the log, in the values that the coordinator describes it with.
+    """
+    evidence, cut = request.evidence, request.cut
+    answer = with_coordinator(evidence, answer, moment, cut.as_of_ms, reads_log=request.view is View.STATE)
+    if evidence.cluster is None or cut != CutChoice():
+        return answer
+    return with_check(answer, evidence.cluster.coordinators().of_group(request.name, now(), kind))
+
+
+def _no_tasks(name: str, kind: GroupKind) -> UsageError:
+    return UsageError(f"describe: {name_cell(name)} is a {kind.value} group, which has no tasks; leave --tasks out")
 
 
 def _existing(
