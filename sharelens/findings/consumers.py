@@ -17,7 +17,7 @@ from sharelens.findings.thresholds import (
     Thresholds,
 )
 from sharelens.groups.schemas import UNSETTLED
-from sharelens.output.wording import clock, counted, name, number
+from sharelens.output.wording import clock, counted, first_of, name, number
 from sharelens.parameters.times import lasted
 
 NAMED = 5
@@ -96,9 +96,7 @@ def _unassigned(sign: ConsumerSign, thresholds: Thresholds, is_now_known: bool) 
         return
     since = f"since {clock(sign.since_ms, sign.now_ms)} ({lasted(duration_ms)})"
     if sign.without_owner:
-        names = ", ".join(f"{name(topic)}-{partition}" for topic, partition in sign.without_owner[:NAMED])
-        further = len(sign.without_owner) - NAMED
-        names += f" and {further} more" if further > 0 else ""
+        names = first_of(sign.without_owner, lambda at: f"{name(at[0])}-{at[1]}", NAMED)
         text = f"{counted(len(sign.without_owner), 'partition')} without an owner {since}: {names}"
         yield about_sign(sign, ERROR, "unassigned", text, "describe", size=len(sign.without_owner))
     if not sign.partitions:

@@ -17,7 +17,7 @@ from sharelens.findings.thresholds import (
 )
 from sharelens.groups.schemas import NOT_READY, UNSETTLED
 from sharelens.output.group_words import not_ready_reason, task_name
-from sharelens.output.wording import clock, counted, number
+from sharelens.output.wording import clock, counted, first_of, number
 from sharelens.parameters.times import lasted
 
 TASKS_NAMED = 5
@@ -76,10 +76,9 @@ def _ownerless(sign: StreamsSign, thresholds: Thresholds, is_now_known: bool) ->
     tasks = {task: since_ms for task, since_ms in sign.without_owner.items() if since_ms <= until_ms}
     if tasks and sign.members:
         since_ms = min(tasks.values())
-        names = ", ".join(task_name(*task) for task in list(tasks)[:TASKS_NAMED])
-        remainder_text = f" and {len(tasks) - TASKS_NAMED} more" if len(tasks) > TASKS_NAMED else ""
+        names = first_of(list(tasks), lambda task: task_name(*task), TASKS_NAMED)
         since = f"since {clock(since_ms, sign.now_ms)} ({lasted(sign.now_ms - since_ms)})"
-        text = f"{counted(len(tasks), 'active task')} without an owner {since}: {names}{remainder_text}"
+        text = f"{counted(len(tasks), 'active task')} without an owner {since}: {names}"
         yield about_sign(
             sign, ERROR, "tasks_without_owner", text, "describe", "--tasks", size=len(tasks), since=since_ms
         )

@@ -126,6 +126,11 @@ def is_of_types(records: pa.Table, types: Collection[int]) -> pa.ChunkedArray:
     return pc.is_in(records.column("record_type"), value_set=numbers)
 
 
+def up_to(records: pa.Table, as_of_ms: int | None) -> pa.Table:
+    """The GROUP_RECORD rows with a timestamp up to a moment; None: all."""
+    return records if as_of_ms is None else records.filter(pc.field("timestamp_ms") <= as_of_ms)
+
+
 def is_undecoded(records: pa.Table) -> pa.ChunkedArray:
     """Whether each GROUP_RECORD row has a value of an unknown version."""
     return pc.and_(pc.is_null(records.column("value_json")), pc.invert(records.column("is_tombstone")))

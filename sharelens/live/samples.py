@@ -9,6 +9,7 @@ from sharelens.measures.topics.extents import Ints, TopicPartition
 from sharelens.measures.topics.headers import ABORTED, ABSENT, CONTROL, LOG_APPEND_TIME, SampledBatches
 from sharelens.measures.topics.sampled_batches import sampled_batches
 from sharelens.output import name_cell, say_warnings
+from sharelens.output.wording import first_of
 
 MOST_BYTES = 64 << 20
 """The largest batches that are read for one answer, together."""
@@ -102,10 +103,9 @@ class LiveSamples:
 
 def _forbidden(where: str, topics: set[str]) -> Iterator[str]:
     if topics:
-        named = ", ".join(name_cell(topic) for topic in sorted(topics)[:MOST_NAMES])
-        remainder_text = f" and {len(topics) - MOST_NAMES} more" if len(topics) > MOST_NAMES else ""
+        named = first_of(sorted(topics), name_cell, MOST_NAMES)
         yield (
-            f"{where}: answers are incomplete: no right to read {named}{remainder_text}, so that ages of their "
+            f"{where}: answers are incomplete: no right to read {named}, so that ages of their "
             f"records are "
             "unknown; add it with kafka-acls.sh --add --allow-principal User:NAME --operation Read --topic TOPIC, or "
             "give --user-topics none"

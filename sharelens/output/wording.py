@@ -1,7 +1,8 @@
 """Numbers, times and names as a page writes them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
+from typing import TypeVar
 
 from sharelens.output import name_cell
 from sharelens.output.terminal import cut_in_the_middle
@@ -10,6 +11,7 @@ from sharelens.parameters.times import EPOCH, FIRST_MS, LAST_MS, time_text
 UNKNOWN = "–"
 LONGEST_NAME = 48
 LISTED = 10
+T = TypeVar("T")
 
 
 def number(value: int | None) -> str:
@@ -67,5 +69,10 @@ def listed(names: Iterable[str]) -> str:
     in_order = list(names)
     if not in_order:
         return "none"
-    omitted = f" and {len(in_order) - LISTED} more" if len(in_order) > LISTED else ""
-    return ", ".join(map(name_cell, in_order[:LISTED])) + omitted
+    return first_of(in_order, name_cell)
+
+
+def first_of(values: Sequence[T], text: Callable[[T], str], count: int = LISTED) -> str:
+    """The texts of at most `count` values, and how many more there are; empty without values."""
+    omitted = f" and {len(values) - count} more" if len(values) > count else ""
+    return ", ".join(map(text, values[:count])) + omitted

@@ -15,6 +15,7 @@ from sharelens.measures.topics.extents import TopicPartition, topic_partitions
 from sharelens.measures.topics.topic_log import TopicLog, limits
 from sharelens.output import Answer, name_cell
 from sharelens.output.layouts import Layout
+from sharelens.output.wording import first_of
 from sharelens.parameters.filters import KeyFilter
 from sharelens.questions.answers.measured import Scope, answer, by_place, marked, scope
 from sharelens.questions.answers.shape import answer_schema
@@ -107,10 +108,7 @@ def _beyond(evidence: Tables, places: Sequence[TopicPartition]) -> list[str]:
 def _named(evidence: Tables, places: Sequence[TopicPartition]) -> str:
     """The first few user partitions, and how many more there are."""
     names = evidence.names({topic_id for topic_id, _ in places})
-    first_places = ", ".join(
-        f"{name_cell(names.get(topic_id, topic_id))}:{number}" for topic_id, number in places[:NAMED]
-    )
-    return first_places + (f" and {len(places) - NAMED} more" if len(places) > NAMED else "")
+    return first_of(places, lambda at: f"{name_cell(names.get(at[0], at[0]))}:{at[1]}", NAMED)
 
 
 def _listed(rows: pa.Table, classes: Sequence[str]) -> pa.Table:

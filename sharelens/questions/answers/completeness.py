@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from sharelens.evidence.as_of import LogPrefix
 from sharelens.output import name_cell
 from sharelens.output.terminal import visible
-from sharelens.output.wording import counted
+from sharelens.output.wording import counted, first_of
 from sharelens.parameters.times import time_text
 from sharelens.source.request import CutChoice
 from sharelens.tables.cover import StatePartitionCover, undecoded_reasons
@@ -20,7 +20,6 @@ from state_model.topics import OFFSETS_TOPIC, STATE_TOPIC
 
 COMPLETE = "complete"
 INCOMPLETE, MISPLACED = "incomplete", "misplaced"
-LISTED = 10
 NO_RECORD = -1
 """--at-offset P:-1: none of the partition's records count, so its evidence does not matter."""
 
@@ -218,11 +217,10 @@ def misplaced_warnings(rows: pa.Table, names: Mapping[str, str]) -> list[str]:
         f"{name_cell(group)} {name_cell(topic)}:{number} in state partition {place}"
         for group, topic, number, place in places
     ]
-    remainder_text = f" and {len(shown) - LISTED} more" if len(shown) > LISTED else ""
     warning = (
         "no number of state partitions fits all share partitions (a changed number, or copies of two logs?); the state "
         "in the state partition to which the newest records hash counts; misplaced: "
-        f"{', '.join(shown[:LISTED])}{remainder_text}"
+        f"{first_of(shown, str)}"
     )
     return [warning]
 

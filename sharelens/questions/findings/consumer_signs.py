@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from sharelens.findings.signs import ConsumerSign, Lag, WaitingMember
 from sharelens.groups.consumer_values import owned_partitions
 from sharelens.groups.moment import consumer_groups_at
-from sharelens.groups.replay import is_of_types
+from sharelens.groups.replay import is_of_types, up_to
 from sharelens.questions.findings.group_signs import epochs_ms
 from sharelens.questions.findings.model_signs import (
     Rows,
@@ -35,9 +35,7 @@ def consumer_signs(evidence: Tables, records: pa.Table, as_of_ms: int | None, no
 
     `now_ms`: the present, or later the time of the newest record.
     """
-    records = records.filter(is_of_types(records, CONSUMER_TYPES))
-    if as_of_ms is not None:
-        records = records.filter(pc.field("timestamp_ms") <= as_of_ms)
+    records = up_to(records.filter(is_of_types(records, CONSUMER_TYPES)), as_of_ms)
     moments = {name: moment for name, moment in consumer_groups_at(records).items() if moment.group.group is not None}
     if not moments:
         return ()

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from sharelens.findings.signs import ShareCoordination
 from sharelens.findings.thresholds import LOOP_MS, RECENT_MS, REPEATS
 from sharelens.groups.moment import ShareMoment
-from sharelens.groups.replay import GROUP, STATE_PARTITIONS, decoded, initialization_of
+from sharelens.groups.replay import GROUP, STATE_PARTITIONS, decoded, initialization_of, up_to
 from sharelens.groups.schemas import INITIALIZED, INITIALIZING
 
 
@@ -18,8 +18,7 @@ def share_coordination(
     records: pa.Table, moments: Mapping[str, ShareMoment], now_ms: int, as_of_ms: int | None
 ) -> Sequence[ShareCoordination]:
     """The groups that are not deleted, by id. `records`: GROUP_RECORD rows of share groups."""
-    if as_of_ms is not None:
-        records = records.filter(pc.field("timestamp_ms") <= as_of_ms)
+    records = up_to(records, as_of_ms)
     initialized_ms = _newest_ms(records.filter(pc.field("record_type") == STATE_PARTITIONS))
     loop_epochs_ms = epochs_ms(records, GROUP, now_ms)
     repeated = _repeated(records.filter(pc.field("timestamp_ms") >= now_ms - RECENT_MS))

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from sharelens.findings.signs import Lag, StreamsSign
 from sharelens.groups.moment import StreamsMoment, streams_groups_at
-from sharelens.groups.replay import is_of_types
+from sharelens.groups.replay import is_of_types, up_to
 from sharelens.groups.schemas import ACTIVE, EMPTY, NOT_READY
 from sharelens.questions.findings.model_signs import (
     Rows,
@@ -36,9 +36,7 @@ def streams_signs(evidence: Tables, records: pa.Table, as_of_ms: int | None, now
 
     `now_ms`: the present, or later the time of the newest record.
     """
-    records = records.filter(is_of_types(records, STREAMS_TYPES))
-    if as_of_ms is not None:
-        records = records.filter(pc.field("timestamp_ms") <= as_of_ms)
+    records = up_to(records.filter(is_of_types(records, STREAMS_TYPES)), as_of_ms)
     moments = {name: moment for name, moment in streams_groups_at(records).items() if moment.group.group is not None}
     if not moments:
         return ()

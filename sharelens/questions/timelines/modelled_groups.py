@@ -16,10 +16,10 @@ from sharelens.groups.committed_offsets import TRANSACTIONAL, commit_changes
 from sharelens.groups.histories import histories
 from sharelens.groups.model_rebalances import consumer_rebalances, streams_rebalances
 from sharelens.groups.model_replay import CONSUMER_MODEL, STREAMS_MODEL, GroupModel
-from sharelens.groups.replay import GroupChange, changes, is_of_types
+from sharelens.groups.replay import GroupChange, changes, is_of_types, up_to
 from sharelens.groups.schemas import CONSUMER, DEAD, EMPTY, NOT_READY
 from sharelens.output.group_words import member_name, not_ready_reason
-from sharelens.output.wording import counted, name, number
+from sharelens.output.wording import counted, first_of, name, number
 from sharelens.parameters.times import lasted
 from sharelens.questions.timelines.entries import Entry, entry_of
 from state_model.consumer.records import REGULAR_EXPRESSION
@@ -29,17 +29,13 @@ from state_model.topics import OFFSETS_TOPIC
 
 FIRST_EPOCH = 2
 """The group epoch in the first record of a new group."""
-NAMED = 10
-"""Topics or partitions in a text."""
 OR_CLASSIC = "or a classic group again"
 Rows = Sequence[Mapping[str, Any]]
 
 
 def modelled_entries(records: pa.Table, commits: pa.Table, as_of_ms: int | None) -> Iterator[Entry]:
     """Entries from GROUP_RECORD rows and from COMMIT_COLUMNS rows of consumer and streams groups, up to a log time."""
-    records = records.filter(is_of_types(records, (*CONSUMER_MODEL.types, *STREAMS_MODEL.types)))
-    if as_of_ms is not None:
-        records = records.filter(pc.field("timestamp_ms") <= as_of_ms)
+    records = up_to(records.filter(is_of_types(records, (*CONSUMER_MODEL.types, *STREAMS_MODEL.types))), as_of_ms)
     groups = histories(records).groups.to_pylist()
     for model in (STREAMS_MODEL, CONSUMER_MODEL):
         yield from _of_records(records, model)
@@ -110,9 +106,7 @@ def _topology_text(value: Mapping[str, Any]) -> str:
 def _expression_text(change: GroupChange) -> str:
     """`"x.*" matches x1, x2`: the topics of a regular expression."""
     topics = sorted((change.value or {})["topics"])
-    names = ", ".join(map(name, topics[:NAMED])) or "no topic"
-    remainder_text = f" and {len(topics) - NAMED} more" if len(topics) > NAMED else ""
-    return f"{name(change.member_id)} matches {names}{remainder_text}"
+    return f"{name(change.member_id)} matches {first_of(topics, name) or 'no topic'}"
 
 
 def _of_rebalances(rows: Rows, noun: str) -> Iterator[Entry]:
@@ -165,11 +159,15 @@ def _of_offsets(commits: pa.Table, groups: Rows) -> Iterator[Entry]:
             key = (event, group, topic, row["timestamp_ms"], row["partition"])
             moved.setdefault(key, {})[partition] = (old, new, change.log_offset)
     for (event, group, topic, at_ms, log_partition), partitions in moved.items():
-        texts = [f"{partition}: {_move(old, new)}" for partition, (old, new, _) in sorted(partitions.items())]
-        remainder_text = f" and {len(texts) - NAMED} more" if len(texts) > NAMED else ""
-        text = f"{name(topic)} {', '.join(texts[:NAMED])}{remainder_text}"
+        text = f"{name(topic)} {first_of(sorted(partitions.items()), _moved_partition)}"
         about = {"group_id": group, "log_partition": log_partition}
         yield _at(about, event, at_ms, text, min(offset for *_, offset in partitions.values()))
+
+
+def _moved_partition(moved: tuple[int, tuple[int | None, int | None, int]]) -> str:
+    """`3: 100 to 0`; `moved`: partition, offsets before and after, and the log offset of the commit."""
+    partition, (old, new, _) = moved
+    return f"{partition}: {_move(old, new)}"
 
 
 def _move(old: int | None, new: int | None) -> str:
