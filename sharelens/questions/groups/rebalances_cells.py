@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from sharelens.output import UNKNOWN, Column, Row, heading, number_text, shortened, table_name
 from sharelens.output.group_words import member_name
+from sharelens.output.layouts import Layout
 from sharelens.output.wording import counted
 
 
@@ -82,3 +83,29 @@ def members_total(rebalances: pa.Table) -> str:
 FIRST_FIELDS = "at_ms group_id group_epoch assignment_epoch state member_count joined removed"
 LAST_FIELDS = "log_partition log_offset completeness"
 """The fields at both ends of the rows, for groups of each type."""
+
+
+def moves_total(rebalances: pa.Table, noun: str, owned: str) -> str:
+    """How many rebalances, members and moved `noun`s, and the longest time of `owned` without an owner."""
+    longest = pc.max(rebalances.column("longest_without_owner_ms")).as_py()
+    owners = f"; {owned} had no owner for {longest} ms at most" if longest else ""
+    return f"{members_total(rebalances)}, {counted(list_total(rebalances, 'moved'), noun)} moved{owners}"
+
+
+def moves_layout(row: pa.Schema, noun: str, moves: Callable[[list[Any]], list[str]]) -> Layout:
+    """The layout of rebalances that move `noun` (tasks, partitions); `moves`: the texts about moves."""
+    sizes = noun.upper()
+    return Layout(
+        schema=row,
+        fields=f"{FIRST_FIELDS} changed moved kept_{noun} fewest_{noun} stable_after_ms longest_without_owner_ms "
+        f"{noun}_still_without_owner {LAST_FIELDS}",
+        headings={"longest_without_owner_ms": "WITHOUT-OWNER-MS", f"{noun}_still_without_owner": "STILL-WITHOUT-OWNER"},
+        cells=(
+            *map(members_column, ("joined", "removed", "changed")),
+            texts_column("moved", moves),
+            kept_column(noun),
+            size_column(noun),
+        ),
+        important=f"AT GROUP-EPOCH #MEMBERS JOINED REMOVED MOVED KEPT-{sizes} WITHOUT-OWNER-MS STABLE-AFTER-MS STATE "
+        f"{sizes}-PER-MEMBER STILL-WITHOUT-OWNER COMPLETENESS CHANGED ASSIGNMENT-EPOCH LOG-OFFSET GROUP",
+    )

@@ -1,21 +1,9 @@
 """Rebalances of a consumer group: who joined, who was removed, which partitions moved, how long they had no owner."""
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sharelens.groups.schemas import CONSUMER_REBALANCE
-from sharelens.output.layouts import Layout
-from sharelens.output.wording import counted
-from sharelens.questions.groups.rebalances_cells import (
-    FIRST_FIELDS,
-    LAST_FIELDS,
-    kept_column,
-    list_total,
-    members_column,
-    members_total,
-    size_column,
-    texts_column,
-)
+from sharelens.questions.groups.rebalances_cells import moves_layout, moves_total
 from sharelens.questions.groups.rebalances_share import move_texts, named_moves_schema, rows_of
 from sharelens.tables.port import Tables
 
@@ -29,22 +17,7 @@ def rows(evidence: Tables, rebalances: pa.Table) -> pa.Table:
 
 def totals(rebalances: pa.Table) -> str:
     """How many rebalances, members and moved partitions, and the longest time of a partition without an owner."""
-    longest = pc.max(rebalances.column("longest_without_owner_ms")).as_py()
-    owners = f"; a partition had no owner for {longest} ms at most" if longest else ""
-    return f"{members_total(rebalances)}, {counted(list_total(rebalances, 'moved'), 'partition')} moved{owners}"
+    return moves_total(rebalances, "partition", "a partition")
 
 
-LAYOUT = Layout(
-    schema=ROW,
-    fields=f"{FIRST_FIELDS} changed moved kept_partitions fewest_partitions stable_after_ms longest_without_owner_ms "
-    f"partitions_still_without_owner {LAST_FIELDS}",
-    headings={"longest_without_owner_ms": "WITHOUT-OWNER-MS", "partitions_still_without_owner": "STILL-WITHOUT-OWNER"},
-    cells=(
-        *map(members_column, ("joined", "removed", "changed")),
-        texts_column("moved", move_texts),
-        kept_column("partitions"),
-        size_column("partitions"),
-    ),
-    important="AT GROUP-EPOCH #MEMBERS JOINED REMOVED MOVED KEPT-PARTITIONS WITHOUT-OWNER-MS STABLE-AFTER-MS STATE "
-    "PARTITIONS-PER-MEMBER STILL-WITHOUT-OWNER COMPLETENESS CHANGED ASSIGNMENT-EPOCH LOG-OFFSET GROUP",
-)
+LAYOUT = moves_layout(ROW, "partitions", move_texts)

@@ -4,24 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sharelens.groups.schemas import ACTIVE, STREAMS_REBALANCE
 from sharelens.output import name_cell
-from sharelens.output.layouts import Layout
-from sharelens.output.wording import counted
 from sharelens.questions.answers.shape import CLUSTER_ID
-from sharelens.questions.groups.rebalances_cells import (
-    FIRST_FIELDS,
-    LAST_FIELDS,
-    kept_column,
-    list_total,
-    members_column,
-    members_total,
-    movement_text,
-    size_column,
-    texts_column,
-)
+from sharelens.questions.groups.rebalances_cells import movement_text, moves_layout, moves_total
 from sharelens.tables.port import Tables
 
 ROW = pa.schema([CLUSTER_ID, *STREAMS_REBALANCE])
@@ -35,9 +22,7 @@ def rows(evidence: Tables, rebalances: pa.Table) -> pa.Table:
 
 def totals(rebalances: pa.Table) -> str:
     """How many rebalances, members and moved tasks, and the longest time of an active task without an owner."""
-    longest = pc.max(rebalances.column("longest_without_owner_ms")).as_py()
-    owners = f"; an active task had no owner for {longest} ms at most" if longest else ""
-    return f"{members_total(rebalances)}, {counted(list_total(rebalances, 'moved'), 'task')} moved{owners}"
+    return moves_total(rebalances, "task", "an active task")
 
 
 def _move_texts(moves: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -53,17 +38,4 @@ def _move_texts(moves: Iterable[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-LAYOUT = Layout(
-    schema=ROW,
-    fields=f"{FIRST_FIELDS} changed moved kept_tasks fewest_tasks stable_after_ms longest_without_owner_ms "
-    f"tasks_still_without_owner {LAST_FIELDS}",
-    headings={"longest_without_owner_ms": "WITHOUT-OWNER-MS", "tasks_still_without_owner": "STILL-WITHOUT-OWNER"},
-    cells=(
-        *map(members_column, ("joined", "removed", "changed")),
-        texts_column("moved", _move_texts),
-        kept_column("tasks"),
-        size_column("tasks"),
-    ),
-    important="AT GROUP-EPOCH #MEMBERS JOINED REMOVED MOVED KEPT-TASKS WITHOUT-OWNER-MS STABLE-AFTER-MS STATE "
-    "TASKS-PER-MEMBER STILL-WITHOUT-OWNER COMPLETENESS CHANGED ASSIGNMENT-EPOCH LOG-OFFSET GROUP",
-)
+LAYOUT = moves_layout(ROW, "tasks", _move_texts)
