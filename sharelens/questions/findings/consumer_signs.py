@@ -24,7 +24,8 @@ from sharelens.questions.findings.model_signs import (
     state_signs,
     window_of,
 )
-from sharelens.questions.groups.describe_consumer import group_of, offset_rows
+from sharelens.questions.groups.describe_committed import is_lag_unknown
+from sharelens.questions.groups.describe_consumer import committed_of, group_of, offset_rows
 from sharelens.tables.port import Tables
 from state_model.consumer.group_values import ConsumerGroup, is_settled, member_assignment, member_metadata
 from state_model.consumer.records import CONSUMER_TYPES, METADATA
@@ -68,9 +69,8 @@ def _lives(groups: pa.Table, members: pa.Table | None) -> tuple[Rows, Rows]:
 
 def _lag(lag: Lag, rows: Rows) -> Lag:
     """The lag without partitions of which nothing is committed: they have none, as in Kafka's tool."""
-    committed = [row for row in rows if row["committed_offset"] is not None]
-    unknown = sum(row["lag"] is None and row["lag_inferred"] is None for row in committed)
-    return replace(lag, partitions=len(committed), unknown=unknown)
+    committed = committed_of(rows)
+    return replace(lag, partitions=len(committed), unknown=sum(map(is_lag_unknown, committed)))
 
 
 def _of_members(group: ConsumerGroup, rows: Rows, history: Rows, since_ms: int) -> dict[str, Any]:

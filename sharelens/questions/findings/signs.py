@@ -217,7 +217,7 @@ def _share_groups(places: pa.Table, coordinated: pa.Table | None) -> Sequence[st
 
 def _unknown_lags(signs_of_groups: Sequence[GroupSign], group_type: str) -> Sequence[str]:
     unknown = sum(sign.lag.unknown for sign in signs_of_groups)
-    return (unknown_lag(unknown, group_type),) if unknown else ()
+    return unknown_lag(unknown, group_type)
 
 
 def _expired(audited: Audited | None) -> tuple[str, ...]:

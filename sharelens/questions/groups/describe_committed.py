@@ -15,6 +15,7 @@ from sharelens.groups.intervals import marks
 from sharelens.measures.inputs import topic_ends
 from sharelens.measures.topics.file_ends import EndOffsets, with_end_offsets
 from sharelens.output.wording import counted
+from sharelens.questions.answers.shape import TOPIC
 from sharelens.questions.groups.describe_answer import Rows, cluster_and_group
 from sharelens.tables.measure_inputs import EvidenceInputs
 from sharelens.tables.port import Tables
@@ -23,6 +24,12 @@ from state_model.offset_commits import CommittedOffset, OffsetPlace
 from state_model.uuids import ZERO_UUID
 
 COMPLETE = marks(uncommitted=False, undecoded=False, compacted=False)
+READ_PARTITION = (
+    TOPIC,
+    column("topic_id", pa.string(), "id of the topic; null = several topics had the name"),
+    column("partition", pa.int32(), "partition of the topic"),
+)
+LAG_INFERRED = column("lag_inferred", pa.int64(), "lag with end_offset_inferred as the end offset")
 COMMITTED = (
     column("committed_offset", pa.int64(), "committed offset; null = none"),
     column("leader_epoch", pa.int32(), "leader epoch of the commit; null = unknown"),
@@ -50,13 +57,21 @@ class Reads:
     counts_from_start: bool
 
 
-def unknown_lag(partitions: int, group_type: str) -> str:
-    """The warning that the lag of so many partitions is unknown."""
-    return (
+def is_lag_unknown(row: Mapping[str, Any]) -> bool:
+    """Whether neither lag of a row is known."""
+    return row["lag"] is None and row["lag_inferred"] is None
+
+
+def unknown_lag(partitions: int, group_type: str) -> tuple[str, ...]:
+    """The warning that the lag of so many partitions is unknown; none for 0."""
+    if not partitions:
+        return ()
+    warning = (
         f"the lag of {counted(partitions, 'partition')} of {group_type} groups is unknown: the evidence lacks end "
         "offsets, or start offsets where nothing is committed; copy the folders of the topics too, or give "
         "--end-offsets FILE"
     )
+    return (warning,)
 
 
 def committed_rows(

@@ -1,6 +1,8 @@
 """A consumer group as kafka-consumer-groups.sh --describe printed it at a moment: offsets, members or state."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,7 +21,6 @@ from sharelens.measures.topics.file_ends import EndOffsets
 from sharelens.output import Answer, name_cell, number_text
 from sharelens.output.layouts import Layout
 from sharelens.output.wording import counted
-from sharelens.questions.answers.shape import TOPIC
 from sharelens.questions.groups.describe_answer import (
     CLUSTER_AND_GROUP,
     LAST_CHANGE,
@@ -31,7 +32,15 @@ from sharelens.questions.groups.describe_answer import (
     last_change,
     named_partitions,
 )
-from sharelens.questions.groups.describe_committed import COMMITTED, Reads, committed_rows, unknown_lag
+from sharelens.questions.groups.describe_committed import (
+    COMMITTED,
+    LAG_INFERRED,
+    READ_PARTITION,
+    Reads,
+    committed_rows,
+    is_lag_unknown,
+    unknown_lag,
+)
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_offset_commits
 from state_model.columnar.schemas import column
@@ -81,15 +90,13 @@ MEMBER_ROW = pa.schema(
 OFFSET_ROW = pa.schema(
     [
         *CLUSTER_AND_GROUP,
-        TOPIC,
-        column("topic_id", pa.string(), "id of the topic; null = several topics had the name"),
-        column("partition", pa.int32(), "partition of the topic"),
+        *READ_PARTITION,
         column("member_id", pa.string(), "member that has the partition, perhaps to give it up; null = none"),
         column("client_id", pa.string(), "client id of the member; null = no member, or no record of its metadata"),
         column("client_host", pa.string(), "host of the member; null as before"),
         *COMMITTED,
         column("lag", pa.int64(), "end_offset less the committed offset; null = unknown, or nothing is committed"),
-        column("lag_inferred", pa.int64(), "lag with end_offset_inferred as the end offset"),
+        LAG_INFERRED,
         *MARKS,
     ]
 )
@@ -138,13 +145,16 @@ def offsets(
     """
     commits = read_offset_commits(evidence, frozenset([name]))
     rows = offset_rows(evidence, name, moment, commits, prefix, end_offsets)
-    unknown = sum(
-        row["committed_offset"] is not None and row["lag"] is None and row["lag_inferred"] is None for row in rows
-    )
+    unknown = sum(map(is_lag_unknown, committed_of(rows)))
     layout = OFFSET_LAYOUT if prefix.as_of_ms is None else EARLIER_LAYOUT
     none = f"consumer group {name_cell(name)} has no offset information"
     answer = _answer(evidence, moment, rows, layout, none=none)
-    return replace(answer, warnings=(*answer.warnings, unknown_lag(unknown, CONSUMER))) if unknown else answer
+    return replace(answer, warnings=(*answer.warnings, *unknown_lag(unknown, CONSUMER)))
+
+
+def committed_of(rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """The OFFSET_ROW values with a committed offset: the others have no lag, as in the tool."""
+    return [row for row in rows if row["committed_offset"] is not None]
 
 
 def offset_rows(

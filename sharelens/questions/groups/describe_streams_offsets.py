@@ -13,9 +13,16 @@ from sharelens.groups.schemas import MARKS, STREAMS
 from sharelens.measures.topics.file_ends import EndOffsets
 from sharelens.output import Answer, name_cell
 from sharelens.output.layouts import Layout
-from sharelens.questions.answers.shape import TOPIC
 from sharelens.questions.groups.describe_answer import CLUSTER_AND_GROUP, Rows
-from sharelens.questions.groups.describe_committed import COMMITTED, Reads, committed_rows, unknown_lag
+from sharelens.questions.groups.describe_committed import (
+    COMMITTED,
+    LAG_INFERRED,
+    READ_PARTITION,
+    Reads,
+    committed_rows,
+    is_lag_unknown,
+    unknown_lag,
+)
 from sharelens.questions.groups.describe_streams import answer_of, group_of, source_topics, subtopologies_of
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_offset_commits
@@ -26,14 +33,12 @@ from state_model.streams.values import StreamsGroup
 OFFSET_ROW = pa.schema(
     [
         *CLUSTER_AND_GROUP,
-        TOPIC,
-        column("topic_id", pa.string(), "id of the topic; null = several topics had the name"),
-        column("partition", pa.int32(), "partition of the topic"),
+        *READ_PARTITION,
         column("subtopology_id", pa.string(), "subtopology that reads the topic; null = none"),
         column("member_id", pa.string(), "member whose active task reads the partition; null = none"),
         *COMMITTED,
         column("lag", pa.int64(), "end_offset less the committed offset, or the log start offset; null = unknown"),
-        column("lag_inferred", pa.int64(), "lag with end_offset_inferred as the end offset"),
+        LAG_INFERRED,
         *MARKS,
     ]
 )
@@ -49,9 +54,9 @@ def offsets(
     rows = offset_rows(evidence, name, moment, read_offset_commits(evidence, frozenset([name])), prefix, end_offsets)
     none = f"streams group {name_cell(name)} has no offset information"
     layout = LAYOUT if prefix.as_of_ms is None else EARLIER_LAYOUT
-    unknown = sum(row["lag"] is None and row["lag_inferred"] is None for row in rows)
     answer = answer_of(evidence, moment, rows, layout, none=none)
-    return replace(answer, warnings=(*answer.warnings, unknown_lag(unknown, STREAMS))) if unknown else answer
+    unknown = sum(map(is_lag_unknown, rows))
+    return replace(answer, warnings=(*answer.warnings, *unknown_lag(unknown, STREAMS)))
 
 
 def offset_rows(
