@@ -17,7 +17,7 @@ from sharelens.workloads.journal import Entry, Journal
 from sharelens.workloads.load import Amount, Load
 from sharelens.workloads.processes import MemberProcess
 from sharelens.workloads.reader import ReaderOrders, command
-from sharelens.workloads.run import LOOK_S, WorkloadOptions, in_background, produce, write_logs
+from sharelens.workloads.run import LOOK_S, WorkloadOptions, in_background, produce, write_beginning, write_logs
 from sharelens.workloads.wire import UnreachableError, ask
 
 SETTLE_S: Final = 60.0
@@ -62,16 +62,7 @@ class ConsumerWorkload:
     def run(self, is_over: Callable[[], bool] = lambda: False) -> None:
         """Set up, produce until `is_over` at most while members come and go, read all records."""
         options = self._options
-        self._journal.write(
-            "begin",
-            profile=options.profile.name,
-            seed=options.seed,
-            bootstrap=options.bootstrap,
-            topic=options.topic,
-            topics=self._topics,
-            groups=options.groups,
-            clock_ms=int(time.time() * 1000),
-        )
+        write_beginning(self._journal, options, topics=self._topics)
         self._set_up()
         loads = [
             Load(options.bootstrap, options.profile, name, options.seed, self._journal.write) for name in self._topics

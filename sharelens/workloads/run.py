@@ -80,15 +80,7 @@ class Workload:
     def run(self, is_over: Callable[[], bool] = lambda: False) -> None:
         """Set up, produce until `is_over` at most, consume until all records are settled, read the logs."""
         options, profile = self._options, self._profile
-        self._journal.write(
-            "begin",
-            profile=profile.name,
-            seed=options.seed,
-            bootstrap=options.bootstrap,
-            topic=options.topic,
-            groups=options.groups,
-            clock_ms=int(time.time() * 1000),
-        )
+        write_beginning(self._journal, options)
         times = self._set_up()
         load = Load(options.bootstrap, profile, options.topic, options.seed, self._journal.write)
         rounds = profile.resets + 1
@@ -194,6 +186,19 @@ def write_logs(journal: Journal, admin: Admin, topics: Iterable[str]) -> None:
                 offsets, ids = zip(*reads[begin : begin + IDS_A_LINE], strict=True)
                 journal.write("log", topic=topic, partition=partition, offsets=offsets, ids=ids)
         journal.write("log_read", topic=topic)
+
+
+def write_beginning(journal: Journal, options: WorkloadOptions, **fields: object) -> None:
+    """Writes the first entry of a run: its options; `fields`: in addition, or instead."""
+    option_fields = {
+        "profile": options.profile.name,
+        "seed": options.seed,
+        "bootstrap": options.bootstrap,
+        "topic": options.topic,
+        "groups": options.groups,
+        "clock_ms": int(time.time() * 1000),
+    }
+    journal.write("begin", **option_fields | fields)
 
 
 @contextmanager

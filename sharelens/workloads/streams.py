@@ -19,7 +19,15 @@ from sharelens.workloads.admin import Admin, WorkloadError
 from sharelens.workloads.application import COUNTING, INPUT, OTHER_COUNTING, OUTPUTS, Instance, Java
 from sharelens.workloads.journal import Entry, Journal
 from sharelens.workloads.load import Load
-from sharelens.workloads.run import IDS_A_LINE, LOOK_S, WorkloadOptions, in_background, produce, write_logs
+from sharelens.workloads.run import (
+    IDS_A_LINE,
+    LOOK_S,
+    WorkloadOptions,
+    in_background,
+    produce,
+    write_beginning,
+    write_logs,
+)
 from sharelens.workloads.wire import ask
 
 SETTLE_S: Final = 60.0
@@ -53,16 +61,7 @@ class StreamsWorkload:
     def run(self, is_over: Callable[[], bool] = lambda: False) -> None:
         """Set up, count what is produced until `is_over` at most while instances come and go, read the counts."""
         options = self._options
-        self._journal.write(
-            "begin",
-            profile=options.profile.name,
-            seed=options.seed,
-            bootstrap=options.bootstrap,
-            topic=INPUT,
-            groups=(),
-            application=options.group,
-            clock_ms=int(time.time() * 1000),
-        )
+        write_beginning(self._journal, options, topic=INPUT, groups=(), application=options.group)
         self._set_up()
         load = Load(options.bootstrap, options.profile, INPUT, options.seed, self._journal.write)
         with tempfile.TemporaryDirectory(prefix="sharelens-streams-") as folder:
