@@ -1,9 +1,10 @@
-"""The servers that tests of this folder use: started once, each test with a bucket of its own."""
+"""The servers that tests of this folder use, started once, each test with a bucket of its own; and a JVM."""
 
 from collections.abc import Iterator
 
 import pytest
 
+from tests.broker.java import JavaMachine, end_java_machine, java_machine
 from tests.datasets import dataset
 from tests.processes.in_process import make_lake
 from tests.processes.s3_server import S3Server, s3_server
@@ -45,3 +46,10 @@ def lake_of_basic(s3: S3Server, _lake_of_basic: str) -> str:
 def bucket(s3: S3Server) -> str:
     """The URI of a folder in a new bucket."""
     return f"s3://{s3.new_bucket()}/forensics"
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[JavaMachine]:
+    """The JVM with Kafka's classes, for the tests of a module."""
+    yield java_machine()
+    end_java_machine()

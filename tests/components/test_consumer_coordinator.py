@@ -7,17 +7,14 @@ replays our records without an objection.
 """
 
 import random
-from collections.abc import Iterator
 
 import pytest
 
 from state_model.consumer.assignors import ASSIGNORS
 from state_model.consumer.heartbeat import ErrorCode
 from state_model.consumer.soft_state import Settings
-from tests.broker.java import JavaMachine, launch
 from tests.components.consumer_histories import OPERATIONS, History
 from tests.components.kafka_group_coordinator import Kafka
-from tools.kafka_tools import class_path
 
 pytestmark = pytest.mark.components
 
@@ -29,15 +26,6 @@ CLASSIC_CODES = {
     ErrorCode.MEMBER_ID_REQUIRED,
 }
 """Codes for members of the classic protocol."""
-
-
-@pytest.fixture(scope="module")
-def machine() -> Iterator[JavaMachine]:
-    java = launch(class_path)
-    try:
-        yield java
-    finally:
-        java.end()
 
 
 def test_random_histories_are_those_of_kafka(machine):

@@ -6,7 +6,6 @@ replays the records without an objection.
 
 import random
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
@@ -14,25 +13,14 @@ from state_model.consumer.assignors import ASSIGNORS
 from state_model.consumer.classic_members import Join
 from state_model.consumer.heartbeat import ErrorCode, Heartbeat
 from state_model.consumer.soft_state import MigrationPolicy, Settings
-from tests.broker.java import JavaMachine, launch
 from tests.components.classic_clients import ClassicClient
 from tests.components.kafka_group_coordinator import Kafka
 from tests.components.mixed_histories import MIXED_OPERATIONS, MixedHistory
 from tests.consumer_subscriptions import subscription_bytes
-from tools.kafka_tools import class_path
 
 pytestmark = pytest.mark.components
 
 HISTORIES, STEPS = 100, 100
-
-
-@pytest.fixture(scope="module")
-def machine() -> Iterator[JavaMachine]:
-    java = launch(class_path)
-    try:
-        yield java
-    finally:
-        java.end()
 
 
 def settings_of(dice: random.Random) -> Settings:

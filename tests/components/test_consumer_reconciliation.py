@@ -4,7 +4,7 @@ Members, targets and results go to and from Kafka as the records that it writes 
 """
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pytest
@@ -22,8 +22,7 @@ from state_model.consumer.reconciliation import (
 from state_model.group_reconciliation import FencedError
 from state_model.group_records import GroupRecord, decode_record, encode_record
 from state_model.schema import Tree
-from tests.broker.java import JavaMachine, launch
-from tools.kafka_tools import class_path
+from tests.broker.java import JavaMachine
 
 pytestmark = pytest.mark.components
 
@@ -228,12 +227,8 @@ def assignment_of(record: Any) -> MemberAssignment:
 
 
 @pytest.fixture(scope="module")
-def kafka() -> Iterator[Kafka]:
-    machine = launch(class_path)
-    try:
-        yield Kafka(machine)
-    finally:
-        machine.end()
+def kafka(machine: JavaMachine) -> Kafka:
+    return Kafka(machine)
 
 
 def test_members_come_out_as_kafka_reconciles_them(kafka):
