@@ -9,10 +9,9 @@ from abc import ABC, abstractmethod
 from functools import partial
 from pathlib import Path
 
-from sharelens.broker.coordinators.group_log import GroupLog
-from state_model.group_records import decode_record
 from state_model.uuids import uuid_text
 from tests.broker_parts.dispatched_broker import DispatchedBroker
+from tests.broker_parts.group_calls import log_records
 
 COMMIT = (8, 9)
 HALF_MS = 30_000
@@ -123,7 +122,7 @@ class GroupWorld(ABC):
 
     def records(self):
         """All records of the group."""
-        return group_records(self.broker.broker, "g")
+        return log_records(self.broker.broker, "g")
 
     def check(self):
         """No part is owned by two clients that the group knows, and what a fenced client sends writes nothing."""
@@ -134,12 +133,6 @@ class GroupWorld(ABC):
             code = self.heartbeat(member, self.epochs[member], **self.owned[member])["error_code"].value
             assert (code, self._commit(member, self.epochs[member]).value) == (25, 25)
         assert not self.fenced or self.records() == before
-
-
-def group_records(broker, group_id):
-    """All records in the log of a group."""
-    log = GroupLog(broker.catalog, broker.logs).log_for(group_id)
-    return [decode_record(each.key, each.value) for each in log.records(0, log.high_watermark - 1)]
 
 
 def run_history(make_world, history, check_records=None):

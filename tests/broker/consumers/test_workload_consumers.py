@@ -18,7 +18,7 @@ from sharelens.workloads.profiles import CONSUMER
 from sharelens.workloads.run import WorkloadOptions
 from tests.broker.workload_runs import Supervised, audit_errors
 from tests.broker_parts.dispatched_broker import DispatchedBroker
-from tests.broker_parts.epoch_group_worlds import group_records
+from tests.broker_parts.group_calls import log_records
 from tests.consumer_group_laws import assert_lawful
 
 pytestmark = pytest.mark.components
@@ -110,7 +110,7 @@ def assert_the_log_is_lawful(log_dir, entries):
     """The records of the group, and what the audit finds in the log."""
     broker = DispatchedBroker(log_dir, offsets_topic_num_partitions=4)
     last = [entry["group_epoch"] for entry in entries if entry["event"] == "settled"][-1]
-    assert assert_lawful(group_records(broker.broker, "g")) == last
+    assert assert_lawful(log_records(broker.broker, "g")) == last
     broker.broker.close()
     assert audit_errors(log_dir, "4.3") == []
 

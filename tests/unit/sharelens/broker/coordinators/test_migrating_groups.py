@@ -8,9 +8,9 @@ from kio.schema.errors import ErrorCode
 from sharelens.broker.coordinators.classic_groups import JoinRequest
 from sharelens.broker.coordinators.group_log import GroupLog
 from state_model.consumer_protocol import read_assignment, write_assignment
-from state_model.group_records import decode_record
 from tests.broker_parts.broker_memory import DISK_FULL
 from tests.broker_parts.dispatched_broker import DispatchedBroker
+from tests.broker_parts.group_calls import code, log_records
 from tests.consumer_subscriptions import subscription_bytes
 
 JOIN, HEARTBEAT, LEAVE, SYNC = (11, 9), (12, 4), (13, 5), (14, 5)
@@ -110,18 +110,13 @@ def join(broker, member="m", **fields):
     return beat(broker, 0, member, **fields)
 
 
-def code(answer):
-    return answer["error_code"].value
-
-
 def listed(broker):
     return [(each["group_state"], each["group_type"]) for each in broker.call(16, 5)["groups"]]
 
 
 def types(broker, since=0):
     """Type of each record of the group in the log, negative for tombstones."""
-    log = GroupLog(broker.broker.catalog, broker.broker.logs).log_for("g")
-    decoded = [decode_record(each.key, each.value) for each in log.records(0, log.high_watermark - 1)]
+    decoded = log_records(broker.broker, "g")
     numbers = [-record.record_type if record.is_tombstone else record.record_type for record in decoded]
     return numbers[since:]
 

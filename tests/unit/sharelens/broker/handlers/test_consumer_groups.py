@@ -6,18 +6,15 @@ from uuid import UUID
 
 import pytest
 
-from sharelens.broker.coordinators.group_log import GroupLog
 from sharelens.broker.security.authorization.entries import Operation, ResourceType
 from state_model.consumer.heartbeat import Heartbeat
-from state_model.group_records import decode_record
 from state_model.group_schemas import GroupKind
 from state_model.uuids import uuid_bytes
 from tests.broker_parts.acl_answers import entry
-from tests.broker_parts.broker_memory import DISK_FULL
 from tests.broker_parts.dispatched_broker import DispatchedBroker
+from tests.broker_parts.group_calls import alter, code, delete, fetch, forget, refuse, types
 
-HEARTBEAT, DESCRIBE, LIST, DELETE, LEAVE = (68, 1), (69, 1), (16, 5), (42, 2), (13, 5)
-COMMIT, FETCH, FORGET = (8, 9), (9, 9), (47, 0)
+HEARTBEAT, DESCRIBE, LIST, LEAVE, COMMIT = (68, 1), (69, 1), (16, 5), (13, 5), (8, 9)
 AT_ONCE = {"group_consumer_assignment_interval_ms": 0}
 UNCHANGED = {
     "rebalance_timeout": -1,
@@ -58,10 +55,6 @@ def uuid_of(text):
     return UUID(bytes=uuid_bytes(text))
 
 
-def code(answer):
-    return answer["error_code"].value
-
-
 def partitions(answer):
     """The partitions of an answer by topic name; None when it has no assignment."""
     if answer["assignment"] is None:
@@ -89,20 +82,6 @@ def commit(broker, epoch, member="m", places=(("in", 0),), version=COMMIT[1]):
     fields = {"group_id": "g", "member_id": member, "generation_id_or_member_epoch": epoch, "topics": topics}
     answer = broker.call(COMMIT[0], version, **fields)
     return [each["partitions"][0]["error_code"].value for each in answer["topics"]]
-
-
-def fetch(broker, member=None, epoch=-1):
-    requested = {"group_id": "g", "member_id": member, "member_epoch": epoch, "topics": None}
-    (group,) = broker.call(*FETCH, groups=[requested])["groups"]
-    offsets = [each["committed_offset"] for topic in group["topics"] for each in topic["partitions"]]
-    return code(group), offsets
-
-
-def types(broker, since=0):
-    """Type and whether it is a tombstone, of the records of the group in the log."""
-    log = GroupLog(broker.broker.catalog, broker.broker.logs).log_for("g")
-    decoded = [decode_record(each.key, each.value) for each in log.records(0, log.high_watermark - 1)]
-    return [(record.record_type, record.is_tombstone) for record in decoded if record.group_id == "g"][since:]
 
 
 def test_members_share_the_partitions_one_after_the_other_and_commit_in_their_epoch(broker):
@@ -246,11 +225,6 @@ def test_groups_are_listed_by_state_and_type(broker):
     assert listed(broker, types_filter=["classic"]) == []
 
 
-def delete(broker):
-    (result,) = broker.call(*DELETE, groups_names=["g"])["results"]
-    return code(result)
-
-
 def test_an_empty_group_is_deleted_with_its_offsets(broker):
     join(broker)
     commit(broker, 2)
@@ -267,12 +241,7 @@ def test_an_empty_group_is_deleted_with_its_offsets(broker):
 def test_offsets_of_topics_that_members_subscribe_to_are_not_deleted(broker):
     join(broker)
     commit(broker, -1, "")
-    codes = {}
-    for topic in ("in", "other"):
-        topics = [{"name": topic, "partitions": [{"partition_index": 0}]}]
-        (deleted,) = broker.call(*FORGET, group_id="g", topics=topics)["topics"]
-        codes[topic] = deleted["partitions"][0]["error_code"].value
-    assert codes == {"in": 86, "other": 0}
+    assert {topic: forget(broker, topic) for topic in ("in", "other")} == {"in": 86, "other": 0}
 
 
 def leave(broker, *members, version=5):
@@ -390,10 +359,6 @@ def leave_code(broker):
     return code(broker.call(*LEAVE, group_id="g", members=[{"member_id": "m"}]))
 
 
-def refuse(*_, **__):
-    raise DISK_FULL
-
-
 @pytest.mark.parametrize(
     "settings", [{"group_coordinator_rebalance_protocols": "classic,streams"}, {}], ids=["protocol", "feature"]
 )
@@ -403,13 +368,6 @@ def test_consumer_groups_can_be_off(tmp_path, settings):
         broker.broker.set_features({"group.version": 0})
     assert [code(join(broker)), code(described(broker))] == [35, 35]
     broker.close()
-
-
-def alter(broker, name, value):
-    configs = [{"name": f"consumer.{name}", "config_operation": 0, "value": value}]
-    resource = {"resource_type": 32, "resource_name": "g", "configs": configs}
-    (answer,) = broker.call(44, 1, resources=[resource])["responses"]
-    return code(answer)
 
 
 @pytest.mark.parametrize(
@@ -427,12 +385,12 @@ def alter(broker, name, value):
     ],
 )
 def test_configurations_of_groups_have_bounds(broker, name, value, expected):
-    assert alter(broker, name, value) == expected
+    assert alter(broker, f"consumer.{name}", value) == expected
 
 
 def test_a_groups_own_configuration_is_in_force_and_described(broker):
     for name, value in (("heartbeat.interval.ms", "6000"), ("session.timeout.ms", "50000")):
-        assert alter(broker, name, value) == 0
+        assert alter(broker, f"consumer.{name}", value) == 0
     assert join(broker)["heartbeat_interval"] == timedelta(seconds=6)
     broker.timers.advance(49_000)
     assert described(broker)["group_state"] == "Stable"

@@ -5,18 +5,15 @@ from functools import reduce
 import pytest
 
 from sharelens.broker.coordinators.classic_groups import JoinRequest
-from sharelens.broker.coordinators.group_log import GroupLog
-from state_model.group_records import decode_record
 from state_model.group_schemas import GroupKind
 from state_model.group_topics import TopicMetadata, metadata_hash
 from state_model.streams.group import apply
 from state_model.topics import OFFSETS_TOPIC
 from state_model.uuids import uuid_bytes
-from tests.broker_parts.broker_memory import DISK_FULL
 from tests.broker_parts.dispatched_broker import DispatchedBroker
+from tests.broker_parts.group_calls import alter, delete, fetch, forget, records, refuse, types
 
-HEARTBEAT, DESCRIBE, LIST, DELETE = (88, 0), (89, 0), (16, 5), (42, 2)
-COMMIT, FETCH, FORGET = (8, 9), (9, 9), (47, 0)
+HEARTBEAT, DESCRIBE, LIST, COMMIT = (88, 0), (89, 0), (16, 5), (8, 9)
 AT_ONCE = {"group_streams_initial_rebalance_delay_ms": 0, "group_streams_assignment_interval_ms": 0}
 COMPACT = [{"key": "cleanup.policy", "value": "compact"}]
 CHANGELOG = {"name": "g-counts-changelog", "replication_factor": -1, "topic_configs": COMPACT}
@@ -77,25 +74,6 @@ def commit(broker, epoch, member="m", topic="in", partition=0, version=COMMIT[1]
     return answer["topics"][0]["partitions"][0]["error_code"].value
 
 
-def fetch(broker, member=None, epoch=-1):
-    (group,) = broker.call(
-        *FETCH, groups=[{"group_id": "g", "member_id": member, "member_epoch": epoch, "topics": None}]
-    )["groups"]
-    offsets = [each["committed_offset"] for topic in group["topics"] for each in topic["partitions"]]
-    return group["error_code"].value, offsets
-
-
-def records(broker):
-    """The records of the group in the log."""
-    log = GroupLog(broker.broker.catalog, broker.broker.logs).log_for("g")
-    decoded = [decode_record(each.key, each.value) for each in log.records(0, log.high_watermark - 1)]
-    return [record for record in decoded if record.group_id == "g"]
-
-
-def types(broker, since=0):
-    return [(record.record_type, record.is_tombstone) for record in records(broker)[since:]]
-
-
 def test_missing_internal_topics_are_created_with_their_partitions_and_configuration(broker):
     first = join(broker, subtopologies=COUNTING)
     assert [(each["status_code"], each["status_detail"]) for each in first["status"]] == [
@@ -148,17 +126,7 @@ def test_offsets_of_topics_that_members_read_are_not_deleted(broker):
     join(broker)
     commit(broker, 2)
     commit(broker, 2, topic="other")
-    codes = {}
-    for topic in ("in", "other"):
-        topics = [{"name": topic, "partitions": [{"partition_index": 0}]}]
-        (deleted,) = broker.call(*FORGET, group_id="g", topics=topics)["topics"]
-        codes[topic] = deleted["partitions"][0]["error_code"].value
-    assert codes == {"in": 86, "other": 0}
-
-
-def delete(broker):
-    (result,) = broker.call(*DELETE, groups_names=["g"])["results"]
-    return result["error_code"].value
+    assert {topic: forget(broker, topic) for topic in ("in", "other")} == {"in": 86, "other": 0}
 
 
 def test_an_empty_group_is_deleted_with_its_offsets(broker):
@@ -265,10 +233,6 @@ def test_a_refused_write_changes_nothing(broker):
     assert described(broker) == before
 
 
-def refuse(*_, **__):
-    raise DISK_FULL
-
-
 @pytest.mark.parametrize(
     "settings", [{"group_coordinator_rebalance_protocols": "classic,consumer"}, {}], ids=["protocol", "feature"]
 )
@@ -294,10 +258,7 @@ def test_streams_groups_can_be_off(tmp_path, settings):
     ],
 )
 def test_configurations_of_groups_have_bounds(broker, name, value, code):
-    configs = [{"name": f"streams.{name}", "config_operation": 0, "value": value}]
-    resource = {"resource_type": 32, "resource_name": "g", "configs": configs}
-    (answer,) = broker.call(44, 1, resources=[resource])["responses"]
-    assert answer["error_code"].value == code
+    assert alter(broker, f"streams.{name}", value) == code
 
 
 def test_members_wait_for_the_initial_rebalance_delay(tmp_path):
