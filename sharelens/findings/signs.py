@@ -178,7 +178,7 @@ class Signs:
     unknown). `missing_letters`: `records` by share partition whose dead letter is missing; `unjudged_letters`: those of
     which the dead-letter topic is not in the evidence. `groups`: GROUPS rows; None: no record of the group coordinator
     is in the evidence. `share_groups`: those with state or with a record of the group coordinator. `streams`: the
-    streams groups that exist. `consumers`: the consumer groups that exist, where they are asked for.
+    streams groups that exist. `consumers`: the consumer groups that exist, where `signs` reads them.
     `audited`: the findings of the audit; None: nobody has audited the evidence.
     `unwritable`: None: no metadata log. `unpruned`: of state partitions that are large enough for a finding, and at the
     end of the evidence alone. `log_starts`: log start offsets of user partitions, as far as known.

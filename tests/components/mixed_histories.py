@@ -315,7 +315,7 @@ class MixedHistory(History):
                 if must_join and not had_join_timer:
                     expected.append((f"join-g-{call.member_id}", self.rebalance_timeout_ms(call)))
                 assert self.consumer_timers() == expected
-                self.events.append(f"told {must_join}")
+                self.events.append(f"rejoin {must_join}")
         if code == ErrorCode.REBALANCE_IN_PROGRESS:
             client.must_join = True
         elif code and call.member_id == client.member_id and call.generation == client.generation:

@@ -48,7 +48,7 @@ def test_random_histories_with_classic_members_are_those_of_kafka(machine):
             restarted.replay_record(record)
     assert steps == set(MIXED_OPERATIONS)
     assert codes == set(ErrorCode)
-    assert events.keys() >= {"replaced classic", "upgraded 1", "joined", "synced", "told True", "told False"}
+    assert events.keys() >= {"replaced classic", "upgraded 1", "joined", "synced", "rejoin True", "rejoin False"}
     assert events["downgraded, rebalances True"]
 
 

@@ -1,4 +1,4 @@
-"""Record the data sets of consumer groups anew.
+"""Record the data sets of consumer groups again.
 
     python -m tools.record_groups FOLDER [consumer] [consumer-migration]
 

@@ -29,7 +29,7 @@ class ClassicMember:
         self.owned: list[dict[str, Any]] = []
 
     def join(self, protocols: Sequence[str] = ("range",), protocol_type: str = "consumer", **fields: Any) -> Any:
-        """Join, or join again; a broker that makes an id first is asked a second time."""
+        """Join, or join again: a second time with the id where the broker makes one first."""
         subscription = {"topics": fields.pop("topics", self._topics), "user_data": None, "owned_partitions": self.owned}
         metadata = VERSION + write(ConsumerProtocolSubscription, subscription)
         body = {

@@ -2,7 +2,7 @@
 
     python -m tests.broker.consumers.recorded_histories
 
-plays all of them against a Kafka of this machine and writes the file anew.
+plays all of them against a Kafka of this machine and replaces the file.
 """
 
 import json
