@@ -46,11 +46,12 @@ from sharelens.report.ranking import GroupRanking, group_ranking, share_partitio
 from sharelens.report.reading import Reading, outcomes_of
 from sharelens.report.timelines import GroupTimeline, TimelineReading, drawn_groups
 from sharelens.source.request import CutChoice
-from sharelens.tables.known_groups import streams_groups
+from sharelens.tables.known_groups import modelled_groups
 from sharelens.tables.port import Tables
 from sharelens.tables.reading import read_dead_letters, read_group_records
 from sharelens.tables.where import Span
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY
+from state_model.streams.records import STREAMS_TYPES
 
 REDELIVERED = RowChoice(order=redelivered.ORDER, row_limit=1, ranks=redelivered.RANKS)
 REDELIVERY_COLUMNS = [
@@ -147,7 +148,7 @@ def gather(evidence: Tables, question: ReportQuestion) -> Gathered:
         SharelensError: the cut lies before the evidence, or there is none.
     """
     key_filter, cut = question.key_filter, question.cut
-    of_streams = streams_groups(evidence, key_filter.groups)
+    of_streams = modelled_groups(evidence, key_filter.groups, STREAMS_TYPES)
     scoped = scope(evidence, key_filter, cut, of_streams)
     lags = lag.lag(evidence, key_filter, cut, end_offsets=question.end_offsets, other_groups=of_streams)
     coordinated = groups.groups(evidence, frozenset(), cut.as_of_ms)

@@ -5,7 +5,7 @@ from collections.abc import Collection
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sharelens.groups.replay import GROUP, is_of_share_group, is_of_types
+from sharelens.groups.replay import GROUP, is_of_share_group, is_of_types, up_to
 from sharelens.output import name_cell
 from sharelens.output.wording import counted, listed
 from sharelens.parameters.filters import KeyFilter
@@ -70,23 +70,17 @@ def share_group_records(evidence: Tables, name: str) -> pa.Table:
 
 def group_kind(records: pa.Table, as_of_ms: int | None = None) -> GroupKind:
     """The kind of group of a group's newest record, up to a moment if any is; of a share group without a record."""
-    rows = records
-    if as_of_ms is not None:
-        earlier = rows.filter(pc.less_equal(rows.column("timestamp_ms"), as_of_ms))
-        rows = earlier if earlier.num_rows else rows.slice(0, 1)
+    earlier = up_to(records, as_of_ms)
+    rows = earlier if earlier.num_rows else records.slice(0, 1)
     if rows.num_rows == 0:
         return GroupKind.SHARE
     return RECORD_TYPES[rows.column("record_type")[rows.num_rows - 1].as_py()].group_kind
 
 
-def streams_groups(evidence: Tables, names: frozenset[str]) -> frozenset[str]:
-    """Those of these groups that are or were streams groups; no names: none."""
-    return groups_of_types(read_group_records(evidence, names), STREAMS_TYPES) if names else frozenset()
-
-
-def modelled_groups(evidence: Tables, names: frozenset[str]) -> frozenset[str]:
-    """Those of these groups that are or were consumer or streams groups; no names: none."""
-    types = (*CONSUMER_TYPES, *STREAMS_TYPES)
+def modelled_groups(
+    evidence: Tables, names: frozenset[str], types: Collection[int] = (*CONSUMER_TYPES, *STREAMS_TYPES)
+) -> frozenset[str]:
+    """Those of these groups that are or were consumer or streams groups, or have records of `types`; no names: none."""
     return groups_of_types(read_group_records(evidence, names), types) if names else frozenset()
 
 
