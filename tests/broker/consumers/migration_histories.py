@@ -4,8 +4,9 @@
 """
 
 from tests.broker.consumers.classic_member import ClassicMember
-from tests.broker.consumers.consumer_histories import HISTORIES, history, joined
+from tests.broker.consumers.consumer_histories import history, joined
 from tests.broker.consumers.consumer_script import Script
+from tests.broker.consumers.offset_histories import HISTORIES
 
 __all__ = ["HISTORIES"]
 
