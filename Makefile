@@ -12,7 +12,7 @@ COMMAND_STAMP := $(VENV)/.stamp-command
 SPARK_STAMP := $(VENV)/.stamp-spark
 ENV_STAMP := $(VENV)/.stamp-environment
 JAR_STAMP := $(VENV)/.stamp-jars
-KERNELS := state_model/compiled_kernels/NUMBA
+KERNELS := state_model/compiled_kernels/index.json
 TOOLS := $(VENV)/tools
 SOURCES := state_model sharelens jobs pyspark_kafka_log
 KERNEL_SOURCES := $(shell grep -rlE 'columnar.kernels import|import kernels' --include='*.py' state_model sharelens)
@@ -188,7 +188,7 @@ site: $(ENV_STAMP) ## Build the documentation as a site, build/site/index.html
 bundle: setup ## Write one archive that installs without a network, for this Python and machine
 	@$(BIN)/python -m tools.make_bundle
 
-# The wheel with compiled kernels: for this Python and machine, and the numba that compiled them.
+# The wheel with compiled kernels: for this Python, machine and C library.
 .PHONY: wheel
 wheel: $(ENV_STAMP) $(KERNELS) ## Write the wheel with compiled kernels, for this Python and machine, to dist/
 	@$(BIN)/python -m hatchling build --target wheel --directory dist
@@ -230,7 +230,7 @@ INSTALL = VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install --quiet --python $
 # What the demo needs. Python writes bytecode of what it imports.
 $(COMMAND_STAMP): pyproject.toml constraints.txt | $(VENV)/bin/uv
 	@echo "installing the command into $(VENV) ..."
-	@$(INSTALL) --editable '.[broker,explore,quality,report,workload]'
+	@$(INSTALL) --editable '.[broker,explore,quality,report,workload]' --group kernels
 	@touch $@
 
 # Apart, because pip and uv build pyspark for a quarter of a minute: kernels are compiled meanwhile.
@@ -249,8 +249,8 @@ $(JAR_STAMP): sharelens/spark/jars.py $(SPARK_STAMP)
 	@$(BIN)/python -m sharelens.spark.jars
 	@touch $@
 
-# Compiled kernels lie in the package, here and in each wheel that is built here: no first question waits for a compiler.
-$(KERNELS): $(KERNEL_SOURCES) tools/ship_kernels.py $(COMMAND_STAMP)
+# Compiled kernels lie in the package, here and in each wheel that is built here: no question waits for a compiler.
+$(KERNELS): $(KERNEL_SOURCES) state_model/columnar/shipped_kernels.py tools/ship_kernels.py $(COMMAND_STAMP)
 	@$(BIN)/python -m tools.ship_kernels
 	@touch $@
 

@@ -24,7 +24,7 @@ PARTS = {
     "the command and its libraries": ".venv/.stamp-command",
     "Spark": ".venv/.stamp-spark",
     "Delta's jars": ".venv/.stamp-jars",
-    "kernels": "state_model/compiled_kernels/NUMBA",
+    "kernels": "state_model/compiled_kernels/index.json",
     "the demo itself": "demo",
 }
 """What the demo of a fresh clone is made of, and the target of make that makes it."""

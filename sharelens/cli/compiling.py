@@ -13,7 +13,6 @@ from state_model.columnar import kernels
 
 AFTER_S = 1.0
 LINE = "sharelens: compiling kernels, once after an installation; this takes half a minute to two minutes"
-OTHER_NUMBA = "; those of the package are for numba {shipped}, and numba {installed} is installed"
 UNSAVED = (
     "sharelens: compiled kernels can't be kept ({}), so each command compiles them; NUMBA_CACHE_DIR names a folder"
 )
@@ -80,14 +79,7 @@ class Notice:
         with self._lock:
             if not self._is_said and self._depth:
                 self._is_said = True
-                say(line())
-
-
-def line() -> str:
-    """LINE, and why the kernels that came with the package don't serve where another numba is installed."""
-    shipped, installed = kernels.numba_of_shipped(), _installed_numba()
-    is_other = shipped not in (None, installed)
-    return LINE + (OTHER_NUMBA.format(shipped=shipped, installed=installed) if is_other else "")
+                say(LINE)
 
 
 def start_helper() -> None:
@@ -95,7 +87,7 @@ def start_helper() -> None:
 
     None where there is one core, and where the package's kernels serve: a few others compile soon.
     """
-    if (os.cpu_count() or 1) < 2 or HELPS in os.environ or kernels.numba_of_shipped() == _installed_numba():
+    if (os.cpu_count() or 1) < 2 or HELPS in os.environ or kernels.has_shipped_kernels():
         return
     quiet = subprocess.DEVNULL
     with contextlib.suppress(OSError):  # without help it takes longer
@@ -104,12 +96,6 @@ def start_helper() -> None:
             env=os.environ | {HELPS: "1"}, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True,
         )  # fmt: skip
         helpers.append(helper)
-
-
-def _installed_numba() -> str:
-    from importlib import metadata  # deferred: most commands compile nothing, and it takes long
-
-    return metadata.version("numba")
 
 
 def announce_compilation() -> None:

@@ -41,21 +41,28 @@ def help_compiling() -> None:
     compile_all()
 
 
-def compile_all(*, backwards: bool = False) -> int:
-    """Asks every question of every demo log and compiles what no other process compiles; the exit code.
+def compile_all() -> None:
+    """Asks every question of every demo log and compiles what no other process compiles.
 
-    Prints failures, not answers. `backwards`: in the other order, so that two processes seldom come to one kernel at
-    once.
+    Prints failures, not answers.
     """
     Kernel.__call__ = _shared_call()  # type: ignore[method-assign]
+    call_all()
+
+
+def call_all() -> int:
+    """Calls every kernel with the types that questions call it with, by asking about the demo's logs; the exit code.
+
+    Prints failures, not answers.
+    """
     with tempfile.TemporaryDirectory(prefix="sharelens-warm-") as folder:
-        lines = list(_questions(Path(folder)))
-        for words in reversed(lines) if backwards else lines:
+        for words in _questions(Path(folder)):
             if _ask(words) != 0:
                 sys.stderr.write(f"{words[0]} failed on a log of the demo\n")
                 return 1
-    _compile_kernels_of_groups()
-    _compile_kernels_of_parts()
+    _call_kernels_of_groups()
+    _call_kernels_of_parts()
+    _call_kernels_of_many_rows()
     return 0
 
 
@@ -96,15 +103,24 @@ def _old_file(path: Path) -> Path:
     return path
 
 
-def _compile_kernels_of_parts() -> None:
-    """Compiles the kernels that only logs in parts need: those of a large share partition, and of a running cluster."""
-    from sharelens.kafka_log.record_batch import walk_headers
+def _call_kernels_of_parts() -> None:
+    """Calls the kernels that only logs in parts need: those of a large share partition, and of a running cluster."""
+    from sharelens.kafka_log.record_batch import SHORT_BYTES, walk_headers
     from state_model.columnar.boundaries import count_updates
 
     weights = np.ones(1, np.int64)
     for each in (weights, _read_only(weights)):
         count_updates(np.zeros(1, np.int64), np.zeros(1, np.int64), each, 1, np.zeros(1, np.int64))
-    walk_headers(_read_only(np.zeros(1, np.uint8)), 1, require_whole=True)
+    data = np.zeros(SHORT_BYTES + 1, np.uint8)
+    walk_headers(data, 1, require_whole=True)
+    walk_headers(_read_only(data), 1, require_whole=True)
+
+
+def _call_kernels_of_many_rows() -> None:
+    """Calls the kernel that sorts more rows than the demo's logs have."""
+    from state_model.columnar.ordering import FEW_ROWS, order_by
+
+    order_by(np.zeros(FEW_ROWS, np.int64))
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
@@ -114,8 +130,8 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def _compile_kernels_of_groups() -> None:
-    """Compiles the kernel that only many records of groups need."""
+def _call_kernels_of_groups() -> None:
+    """Calls the kernel that only many records of groups need."""
     from state_model.columnar.json_values import print_values
 
     print_values(np.zeros(1, np.int64), pa.array([None], pa.binary()))

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
-from state_model.columnar.kernels import compiled_if_loaded, kernel
+from state_model.columnar.kernels import compiled_if_ready, kernel
 
 Bytes = npt.NDArray[np.uint8]
 Table = npt.NDArray[np.int64]
@@ -86,7 +86,7 @@ def walk_headers(data: Bytes, max_size: int, *, require_whole: bool) -> tuple[Ta
     """
     # The walk refuses smaller sizes, so no data can have more batches than this.
     positions = np.empty(len(data) // SMALLEST_OLD_SET_BYTES + 1, dtype=np.int64)
-    hop = _hop if len(data) > SHORT_BYTES else compiled_if_loaded(_hop)
+    hop = _hop if len(data) > SHORT_BYTES else compiled_if_ready(_hop)
     count, stopped, ended = hop(data, max_size, positions)
     positions = positions[:count]
     headers, plausible, complete = _headers_at(data, positions, max_size)

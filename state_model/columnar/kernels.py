@@ -1,20 +1,25 @@
-"""Compiles kernels with numba: without the interpreter lock, cached on disk where a cache is writable."""
+"""Kernels: functions with compiled code, of the package or by numba, that leave the interpreter lock to others."""
 
+import os
 from collections.abc import Callable
 from functools import cached_property, update_wrapper
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Generic, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
 from state_model.collection import lasting_objects
 from state_model.columnar.hidden_modules import hidden
 
+if TYPE_CHECKING:
+    from state_model.columnar.shipped_kernels import Shipped
+
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Function = TypeVar("Function", bound=Callable[..., object])
-SHIPPED, NUMBA = Path(__file__).parents[1] / "compiled_kernels", "NUMBA"
-"""Compiled code of a wheel or of `make setup` (`state_model.columnar.shipped_kernels`), and the file in it with the
-version of the numba that compiled it."""
+SHIPPED, NOWHERE = Path(__file__).parents[1] / "compiled_kernels", Path(os.devnull)
+"""Compiled code of a wheel or of `make setup`; a folder without any."""
+INTERPRETS = "NUMBA_DISABLE_JIT"
+"""numba's variable of the environment: 1 interprets all kernels."""
 
 when_numba_is_there: Callable[[], None] | None = None
 """Called once, when numba has been imported and before it compiles, so that a caller can listen to its events."""
@@ -23,14 +28,13 @@ when_unsaved: Callable[[str], None] | None = None
 
 
 class Kernel(Generic[Parameters, Result]):
-    """A function that numba compiles at its first call; until then numba is not even imported, which takes 0.3 s.
+    """A function with compiled code, of the package or by numba, which is imported at the first call that needs it.
 
-    Kernels call each other as plain functions do: numba asks for `_numba_type_` where one kernel names another.
+    numba takes 0.3 s of processor time to be imported and to load its code. Kernels call each other as plain functions
+    do: numba asks for `_numba_type_` where one kernel names another.
     """
 
     is_numba_loaded = False
-    ships: ClassVar[bool] = False
-    """Whether compiled code is written to SHIPPED, too."""
 
     def __init__(self, function: Callable[Parameters, Result], **options: bool) -> None:
         self.interpreted = function
@@ -38,7 +42,21 @@ class Kernel(Generic[Parameters, Result]):
         update_wrapper(self, function)
 
     def __call__(self, *arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
-        return cast(Result, self._compiled(*arguments, **named))
+        function = None if named else self._shipped.function_for(arguments)
+        return cast(Result, (function or self._compiled)(*arguments, **named))
+
+    @cached_property
+    def _shipped(self) -> "Shipped":
+        """The functions that came with the package; none where INTERPRETS is set."""
+        from state_model.columnar.shipped_kernels import Shipped  # imports NumPy
+
+        is_interpreted = os.environ.get(INTERPRETS, "0") not in ("", "0")
+        return Shipped(NOWHERE if is_interpreted else SHIPPED, self.interpreted)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a call need not import numba first."""
+        return Kernel.is_numba_loaded or bool(self._shipped)
 
     @property
     def _numba_type_(self) -> object:
@@ -48,18 +66,17 @@ class Kernel(Generic[Parameters, Result]):
 
     @cached_property
     def _compiled(self) -> Any:
-        """The compiled function with an entry for Python."""
+        """The function that numba compiles, with an entry for Python."""
         compiler = self._compiler()
         try:
             compiled = compiler(cache=True, nogil=True, **self._options)(self.interpreted)
         except RuntimeError:  # no cache is writable
             compiled = compiler(nogil=True, **self._options)(self.interpreted)
-        from state_model.columnar.shipped_kernels import ShippedCache  # imports numba
+        from state_model.columnar.compiler_cache import CompilerCache  # imports numba
+        from state_model.columnar.shipped_kernels import name_of
 
-        if hasattr(compiled, "_cache"):  # not where NUMBA_DISABLE_JIT leaves the function as it is
-            compiled._cache = ShippedCache(
-                self.interpreted, compiled._cache, SHIPPED, unsaved=tell_unsaved, ships=Kernel.ships
-            )
+        if hasattr(compiled, "_cache"):  # not where INTERPRETS leaves the function as it is
+            compiled._cache = CompilerCache(name_of(self.interpreted), compiled._cache, unsaved=tell_unsaved)
         return compiled
 
     def is_compiled_elsewhere(self) -> bool:
@@ -105,20 +122,19 @@ def tell_unsaved(reason: str) -> None:
         listener(reason)
 
 
-def numba_of_shipped() -> str | None:
-    """The version of numba that compiled the kernels that came with the package; None: there are none."""
-    try:
-        return (SHIPPED / NUMBA).read_text(encoding="ascii").strip()
-    except OSError:
-        return None
+def has_shipped_kernels() -> bool:
+    """Whether compiled kernels came with the package, for this Python and machine."""
+    from state_model.columnar.shipped_kernels import are_shipped  # imports NumPy
+
+    return are_shipped(SHIPPED)
 
 
 def kernel(function: Function) -> Function:
-    """Compile `function` at its first call, without the interpreter lock.
+    """Run `function` as compiled code, without the interpreter lock: of the package, or compiled at its first call.
 
-    The machine code is kept in NUMBA_CACHE_DIR, beside the source or in the user's cache directory. Where none of them
-    is writable (a read-only image, an executor without a home), each process compiles the kernel: numba raises when it
-    decorates, and that is caught. numba watches only the file of the kernel for changes, so kernels that call each
+    What numba compiles is kept in NUMBA_CACHE_DIR, beside the source or in the user's cache directory. Where none of
+    them is writable (a read-only image, an executor without a home), each process compiles the kernel: numba raises
+    when it decorates, and that is caught. Only the file of the kernel is watched for changes, so kernels that call each
     other belong into one module, or the called one must not change.
     """
     return cast(Function, Kernel(function))
@@ -133,10 +149,16 @@ def leaf(function: Function) -> Function:
     return cast(Function, Kernel(function, _nrt=False))
 
 
-def compiled_if_loaded(function: Function) -> Function:
-    """A kernel that calls no other one, for inputs that take less time than loading numba.
+def compiled_if_ready(function: Function) -> Function:
+    """A kernel that calls no other one, for inputs that take less time than importing numba.
 
-    It is the Python function as long as no kernel of this process was compiled.
+    It is the Python function as long as a call of the kernel would import numba.
     """
     assert isinstance(function, Kernel)
-    return function if Kernel.is_numba_loaded else cast(Function, function.interpreted)
+    return function if function.is_ready else cast(Function, function.interpreted)
+
+
+def is_ready(function: Callable[..., object]) -> bool:
+    """Whether a call of a kernel need not import numba first."""
+    assert isinstance(function, Kernel)
+    return function.is_ready

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from state_model.columnar.kernels import Kernel, kernel
+from state_model.columnar.kernels import is_ready, kernel
 
 Ints = npt.NDArray[np.int64]
 FEW_ROWS = 4096
@@ -15,7 +15,7 @@ DIGIT_BITS = 11
 
 def order_by(*columns: Ints) -> Ints:
     """The stable order of rows by integer columns of one length, the first column before the others."""
-    if len(columns[0]) < (FEW_ROWS if Kernel.is_numba_loaded else LOADING_ROWS):
+    if len(columns[0]) < (FEW_ROWS if is_ready(_ordered) else LOADING_ROWS):
         return np.lexsort(columns[::-1])
     order = np.arange(len(columns[0]))
     for column in columns[::-1]:

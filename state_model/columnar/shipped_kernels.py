@@ -1,89 +1,123 @@
-"""Compiled kernels that came with the package: machine code for any processor of its kind, so that nobody waits.
+"""Compiled kernels that came with the package: extension modules for any processor of a machine's kind.
 
-numba keeps compiled code by processor; these were compiled for a generic one (`tools.ship_kernels`) and load on every
-one. They count only for the numba, the Python and the source that they were compiled with: with
-another one numba compiles, as without them. Imports numba.
+They need no compiler, neither to be loaded nor to be called (`tools.ship_kernels` writes them). They count for the
+source and the Python that they were compiled with; with another one numba compiles, as without them.
 """
 
 import hashlib
-import platform
-import sys
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import MappingProxyType, ModuleType
 from typing import Any
 
-from numba.core.caching import IndexDataCacheFile, NullCache
-from numba.core.compiler import CompileResult
+import numpy as np
 
-from state_model.columnar.compiler_lock import CompilerLock
+INDEX = "index.json"
+"""The file that says what lies in a folder of compiled kernels: for each kernel the digest of its source, and for each
+list of argument types the extension module and the name of the function in it."""
+
+ArgumentTypes = tuple[object, ...]
+"""What a compiled function depends on: for an array dtype number, byte order, dimensions and FLAGS; for a tuple its
+class and the types in it; for a number the name of its type."""
+
+C_CONTIGUOUS, FLAGS = 0x1, 0x1 | 0x2 | 0x100 | 0x400
+"""Flags of NumPy arrays: contiguous in C's order and in Fortran's, aligned, writable."""
+FORTRAN = 0x2
+_NUMBERS: Mapping[type, str] = MappingProxyType(
+    {bool: "bool", np.bool_: "bool", float: "float64", np.float64: "float64", np.int64: "int64"}
+)
 
 
-class ShippedCache:
-    """The cache of a kernel, in the place of numba's: shipped code comes before what numba keeps on this machine.
+def types_of(arguments: Iterable[object]) -> ArgumentTypes:
+    """The types of the arguments of a call."""
+    return tuple(map(_type_of, arguments))
 
-    Where there is no code, another process that compiles this kernel is waited for; else this one compiles, with the
-    lock.
 
-    `numba_cache`: that of numba. `folder`: where shipped code lies; with `ships`, compiled code is written there, too.
-    `unsaved` is called with a reason where code can't be kept: it serves this process alone.
-    """
+def _type_of(value: Any) -> object:
+    kind: Any = type(value)
+    if kind is np.ndarray or isinstance(value, np.ndarray):
+        flags = value.flags.num & FLAGS
+        if flags & C_CONTIGUOUS:
+            flags &= ~FORTRAN
+        dtype = value.dtype
+        return dtype.num, dtype.byteorder, value.ndim, flags
+    if kind is int:
+        return "int64" if -(1 << 63) <= value < 1 << 63 else "int"
+    if isinstance(value, tuple):
+        return _name_of(kind), *map(_type_of, value)
+    return _NUMBERS.get(kind) or _name_of(kind)
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        numba_cache: Any,
-        folder: Path,
-        *,
-        unsaved: Callable[[str], None],
-        ships: bool = False,
-    ) -> None:
-        self._numba_cache, self._unsaved, self._ships = numba_cache, unsaved, ships
-        self._code = hashlib.sha256(function.__code__.co_code).hexdigest()
-        try:
-            source = hashlib.sha256(Path(function.__code__.co_filename).read_bytes()).hexdigest()
-        except OSError:  # of no file
-            source = ""
-        version = f"py{sys.version_info.major}{sys.version_info.minor}"
-        name = f"{function.__module__}.{function.__qualname__}.{version}"
-        self._shipped = IndexDataCacheFile(str(folder), name, source)  # type: ignore[no-untyped-call]
-        cached = getattr(numba_cache, "cache_path", None)
-        self.lock = CompilerLock(None if cached is None else Path(cached) / f"{name}.lock")
 
-    def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """The code for a signature: shipped, or of numba's cache; None: there is none."""
-        target_context.refresh()
-        shipped = self._shipped.load(self._key(signature))  # type: ignore[no-untyped-call]
-        if shipped is not None:
-            return CompileResult._rebuild(target_context, *shipped)  # type: ignore[no-untyped-call]
-        code = self._numba_cache.load_overload(signature, target_context)
-        if code is None and self.lock.take():
-            code = self._numba_cache.load_overload(signature, target_context)
-        if code is not None:
-            self.lock.release()
-        return code
+@cache
+def _name_of(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
-    def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Keeps code that was compiled, where that can be written, and gives the lock back."""
-        try:
-            if self._ships:
-                self._shipped.save(self._key(signature), compiled._reduce())  # type: ignore[no-untyped-call]
-            self._save(signature, compiled)
-        finally:
-            self.lock.release()
 
-    def _save(self, signature: Any, compiled: Any) -> None:
-        if isinstance(self._numba_cache, NullCache):
-            self._unsaved("no folder for them is writable")
-            return
-        try:
-            self._numba_cache.save_overload(signature, compiled)
-        except OSError as error:
-            self._unsaved(f"{self._numba_cache.cache_path}: {error.strerror}")
+def name_of(function: Callable[..., Any]) -> str:
+    """The name of a kernel's function in INDEX."""
+    return f"{function.__module__}.{function.__qualname__}"
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # this object is not complete yet
-            raise AttributeError(name)
-        return getattr(self._numba_cache, name)
 
-    def _key(self, signature: Any) -> tuple[Any, ...]:
-        return signature, platform.machine(), self._code
+def digest_of(function: Callable[..., Any]) -> str:
+    """The digest of the file that a function stands in; empty where there is no file."""
+    try:
+        return hashlib.sha256(Path(function.__code__.co_filename).read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+class Shipped:
+    """The compiled functions of a kernel that lie in a folder; false where there are none."""
+
+    def __init__(self, folder: Path, function: Callable[..., Any]) -> None:
+        entry = _index(folder).get(name_of(function))
+        functions = [] if entry is None or entry["source"] != digest_of(function) else entry["functions"]
+        modules = {name: _extension(folder, name) for _, name, _ in functions}
+        self._functions: dict[ArgumentTypes, Callable[..., Any]] = {
+            _as_tuple(types): getattr(modules[name], symbol)
+            for types, name, symbol in functions
+            if modules[name] is not None
+        }
+
+    def __bool__(self) -> bool:
+        return bool(self._functions)
+
+    def function_for(self, arguments: Iterable[object]) -> Callable[..., Any] | None:
+        """The function for arguments of their types; None: there is none."""
+        return self._functions.get(types_of(arguments))
+
+
+def are_shipped(folder: Path) -> bool:
+    """Whether a folder has compiled kernels that this Python loads."""
+    names = {name for entry in _index(folder).values() for _, name, _ in entry["functions"]}
+    return bool(names) and all(_extension(folder, name) is not None for name in names)
+
+
+@cache
+def _index(folder: Path) -> Mapping[str, Any]:
+    try:
+        index: Mapping[str, Any] = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return index
+
+
+@cache
+def _extension(folder: Path, name: str) -> ModuleType | None:
+    spec = spec_from_file_location(name, folder / f"{name}{EXTENSION_SUFFIXES[0]}")
+    if spec is None or spec.loader is None:
+        return None
+    try:
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+    except ImportError:  # of another Python, machine or C library
+        return None
+    return module
+
+
+def _as_tuple(types: object) -> Any:
+    return tuple(map(_as_tuple, types)) if isinstance(types, list) else types

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from state_model.columnar.kernels import SHIPPED, has_shipped_kernels
 from tests.datasets import dataset
 from tests.processes.in_process import make_lake
 
@@ -29,6 +30,21 @@ def test_questions_to_a_lake_start_without_kernels_pandas_spark_and_delta_rs() -
 @pytest.mark.slow
 def test_questions_to_a_log_directory_start_without_pandas_and_spark() -> None:
     assert imported_by("import sharelens.tables.logs.tables", heavy=("pandas", "pyspark", "deltalake")) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("question", ["overview", "stalled", "audit", "latency"])
+def test_questions_to_a_log_directory_need_no_numba_where_kernels_came_with_the_package(question: str) -> None:
+    if not has_shipped_kernels():
+        pytest.skip(f"{SHIPPED} has no kernels; `make setup` compiles them")
+    asks = (
+        "import contextlib, io",
+        "from sharelens.cli import main",
+        "with contextlib.redirect_stdout(io.StringIO()) as answer:",
+        f"    main([{question!r}, '--log-dir', {str(dataset('basic') / 'logs')!r}, '--output', 'json'])",
+        "assert answer.getvalue().startswith(('[', '{'))",
+    )
+    assert imported_by(*asks, heavy=("numba", "llvmlite", "pandas", "pyspark", "deltalake")) == []
 
 
 @pytest.mark.slow
