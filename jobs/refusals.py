@@ -1,17 +1,19 @@
 """What a run refuses before it writes: lakes that can't be one, directories that can't be read together."""
 
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from jobs.errors import JobError
 from jobs.fetched import FETCHED
 from jobs.ingest import plan
 from jobs.ingest.sources import Sources
 from jobs.options import RunOptions
-from sharelens.evidence.metadata_events import MetadataHistory
-from sharelens.evidence.metadata_reading import TooLargeError, read_metadata
 from sharelens.evidence.state_topics import check_one_cluster, state_topic_id, state_topics
 from sharelens.kafka_log import archives, filesystem
 from sharelens.lake import scan
+
+if TYPE_CHECKING:
+    from sharelens.evidence.metadata_events import MetadataHistory
 
 MOST_METADATA_BYTES = 2 << 30
 """A larger metadata log decides nothing here."""
@@ -58,7 +60,9 @@ def check_sources(options: RunOptions) -> None:
         check_one_cluster(topics, state_topic_id(_metadata(sources)))
 
 
-def _metadata(sources: Sources) -> MetadataHistory | None:
+def _metadata(sources: Sources) -> "MetadataHistory | None":
+    from sharelens.evidence.metadata_reading import TooLargeError, read_metadata  # few runs have two state topics
+
     try:
         return read_metadata(sources.directories, max_bytes=MOST_METADATA_BYTES)
     except TooLargeError:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final
 
-from state_model.audit.table import rules_named
 from state_model.errors import UsageError
 
 Codes = Callable[[object], tuple[str, ...]]
@@ -85,6 +84,8 @@ def _checked(number: int, entry: object, codes: Codes) -> Suppression:
 
 
 def _rules(value: object) -> tuple[str, ...]:
+    from state_model.audit.table import rules_named  # imports all rules: settings are read without suppressions, too
+
     if value is None:
         raise ValueError("no rule; name one by its code or number")
     try:
