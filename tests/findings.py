@@ -8,9 +8,10 @@ import pyarrow as pa
 from sharelens.evidence.now import LAST_RECORD, READ, Now
 from sharelens.findings.signs import ShareCoordination, Signs
 from sharelens.groups.schemas import GROUPS
+from sharelens.measures.latency.measure import HOURLY_ATTEMPTS
 from sharelens.measures.schemas import DELETED_BY
 from sharelens.questions.findings.letter_signs import LETTERS
-from sharelens.questions.findings.measured_signs import EVENTS, GIVEN_UP, LAGS, OUTCOMES, STANDING
+from sharelens.questions.findings.measured_signs import EVENTS, GIVEN_UP, LAGS, STANDING
 from sharelens.tables.missing import MissingEvidence
 
 NOW_MS = 1_800_000_000_000
@@ -31,7 +32,7 @@ def signs_with(*, is_now_known: bool = True, **changes: Any) -> Signs:
     schemas = {
         "lag": LAGS,
         "stalls": STANDING,
-        "attempts": OUTCOMES,
+        "attempts": HOURLY_ATTEMPTS,
         "archived": ARCHIVED,
         "events": EVENTS.append(DELETED_BY),
         "not_started": NOT_STARTED,

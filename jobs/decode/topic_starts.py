@@ -9,6 +9,8 @@ import pyarrow.compute as pc
 
 from sharelens.lake.lake import Lake
 from sharelens.lake.table_schemas import TOPIC_START
+from sharelens.measures.topics.extents import TopicPartition
+from sharelens.measures.topics.headers import begins_of
 
 STARTS = "silver.topic_start"
 START = "start_offset"
@@ -19,7 +21,8 @@ def named_starts(records: pa.Table) -> pa.Table:
 
     -1 names none: the start offset is not determined yet (snapshot) or is what it was (update).
     """
-    return lowest(records.select(TOPIC_START.names).filter(pc.field(START) >= 0)).cast(TOPIC_START)
+    rows = records.select(TOPIC_START.names)
+    return lowest(rows.filter(pc.greater_equal(rows.column(START), 0))).cast(TOPIC_START)
 
 
 def lowest(starts: pa.Table) -> pa.Table:
@@ -28,13 +31,7 @@ def lowest(starts: pa.Table) -> pa.Table:
     return rows.rename_columns({f"{START}_min": START}).select(starts.column_names).cast(starts.schema)
 
 
-def lowest_offsets(lake: Lake, cluster_id: str) -> dict[tuple[str, int], int]:
+def lowest_offsets(lake: Lake, cluster_id: str) -> dict[TopicPartition, int]:
     """The smallest start offset of each user partition (topic id, partition) in decoded share state."""
     columns = ["topic_id", "partition", START]
-    return lowest_of(lake.snapshot(STARTS).rows(columns, pc.field("cluster_id") == cluster_id))
-
-
-def lowest_of(starts: pa.Table) -> dict[tuple[str, int], int]:
-    """The smallest start offset of each user partition in TOPIC_START rows."""
-    columns = lowest(starts.select(["topic_id", "partition", START])).to_pydict()
-    return dict(zip(zip(columns["topic_id"], columns["partition"], strict=True), columns[START], strict=True))
+    return begins_of(lake.snapshot(STARTS).rows(columns, pc.field("cluster_id") == cluster_id))

@@ -13,10 +13,10 @@ from sharelens.kafka_live.errors import ClusterError
 from sharelens.live.cluster import Address, LiveCluster, UserTopics
 from sharelens.live.left_out import LeftOut
 from sharelens.live.samples import LiveSamples
-from sharelens.measures.lag import begins_of
 from sharelens.measures.settings.observations import SAMPLED_BATCHES, Entry, Observation
 from sharelens.measures.stalls.intervals import MOST_SAMPLES
 from sharelens.measures.stalls.waiting import waiting_offsets
+from sharelens.measures.topics.headers import begins_of
 from sharelens.measures.topics.kept_samples import KeptSamples
 from sharelens.measures.topics.sampled_batches import with_batches
 from sharelens.output import say, say_warnings

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from jobs import books
 from jobs.decode.stage import changed
-from jobs.decode.topic_starts import lowest, lowest_of, named_starts
+from jobs.decode.topic_starts import lowest, named_starts
 from jobs.progress import Progress
 from jobs.spark import executors
 from jobs.spark.executors import Engine
@@ -20,6 +20,7 @@ from sharelens.kafka_log.schemas import LOG_RECORD
 from sharelens.lake.lake import Lake
 from sharelens.lake.slices import BRONZE, Slice, read_unit, slices, units
 from sharelens.lake.table_schemas import TOPIC_START
+from sharelens.measures.topics.headers import begins_of
 from state_model.topics import STATE_TOPIC
 
 
@@ -57,4 +58,4 @@ def undecoded_lowest(engine: Engine, lake: Lake, cluster_id: str, progress: Prog
     tasks = [Task(units=tuple(group)) for group in executors.binned(weighed)]
     size_bytes = sum(size for _, size in weighed)
     starts = engine.run("start offsets", starts_task, tasks, progress, size_bytes=size_bytes)
-    return lowest_of(pa.concat_tables([TOPIC_START.empty_table(), *starts]))
+    return begins_of(pa.concat_tables([TOPIC_START.empty_table(), *starts]))

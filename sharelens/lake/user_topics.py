@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 
 from sharelens.kafka_log.bounds import highest_committed_end, log_start
 from sharelens.measures.topics.extents import TOPIC_EXTENT, TopicPartition
+from state_model.columnar.codes import ints
+from state_model.columnar.keys import numbered_partitions
 
 Scan = Callable[[str, list[str], pc.Expression], pa.Table]
 """Rows of a table with these columns that meet a condition, those of one cluster alone."""
@@ -67,9 +69,10 @@ def names(scan: Scan, where: pc.Expression) -> dict[str, str]:
 
 
 def _row_counts(extent_rows: pa.Table) -> dict[TopicPartition, int]:
-    counts = extent_rows.group_by(["topic_id", "partition"]).aggregate([("record_count", "sum")])
-    columns = (counts.column(name).to_pylist() for name in ("topic_id", "partition", "record_count_sum"))
-    return {(topic_id, partition): rows for topic_id, partition, rows in zip(*columns, strict=True)}
+    partition, partitions = numbered_partitions(extent_rows)
+    counts = np.zeros(len(partitions), np.int64)
+    np.add.at(counts, partition, ints(extent_rows, "record_count", 0))
+    return dict(zip(partitions, counts.tolist(), strict=True))
 
 
 def _binned(

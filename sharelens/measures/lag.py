@@ -23,6 +23,7 @@ from sharelens.measures.inputs import StateInputs, topic_ends
 from sharelens.measures.ranges.sums import sums_of_stretches
 from sharelens.measures.schemas import LAG
 from sharelens.measures.topics.extents import TopicPartition, names_of_topics
+from sharelens.measures.topics.headers import begins_of
 from state_model.columnar.codes import ints
 
 ACKNOWLEDGED, ARCHIVED = 2, 4
@@ -56,17 +57,6 @@ def rows(inputs: StateInputs) -> pa.Table:
     states = inputs.states()
     end_of_now = inputs.as_of_ms is None and not inputs.at_offsets
     return lag(states, topic_ends(inputs, begins_of(states)), inputs.names(), end_of_now=end_of_now)
-
-
-def begins_of(states: pa.Table) -> dict[TopicPartition, int]:
-    """The smallest start offset of the share partitions on each user partition.
-
-    A user partition without any start offset is left out: no share group has read it yet.
-    """
-    places = states.select(["topic_id", "partition", "start_offset"]).filter(pc.field("start_offset") >= 0)
-    begins = places.group_by(["topic_id", "partition"]).aggregate([("start_offset", "min")])
-    columns = (begins.column(name).to_pylist() for name in ("topic_id", "partition", "start_offset_min"))
-    return {(topic_id, partition): begin for topic_id, partition, begin in zip(*columns, strict=True)}
 
 
 def lag(states: pa.Table, ends: pa.Table, names: Mapping[str, str], *, end_of_now: bool = True) -> pa.Table:

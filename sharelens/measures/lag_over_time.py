@@ -20,10 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.measures.inputs import Inputs
-from sharelens.measures.lag import DELETED, NO_COUNT, NO_END_THEN, NO_START, begins_of
+from sharelens.measures.lag import DELETED, NO_COUNT, NO_END_THEN, NO_START
 from sharelens.measures.ranges.places import codes_in, places_of
 from sharelens.measures.schemas import LAG_OVER_TIME
 from sharelens.measures.topics.extents import BATCH_COLUMNS, TopicPartition, names_of_topics, runs, topic_partitions
+from sharelens.measures.topics.headers import begins_of
 from state_model.columnar.codes import ABOVE_ALL, BELOW_ALL
 from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_ORDER, number_keys
 from state_model.columnar.schemas import SHARE_PARTITION_HISTORY, plain

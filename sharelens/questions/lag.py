@@ -22,6 +22,7 @@ from sharelens.measures.topics.file_ends import (
     with_inferred_ends,
     with_stable_offsets,
 )
+from sharelens.measures.topics.headers import begins_of
 from sharelens.output import Answer, Column, Row, number_text
 from sharelens.output.layouts import Layout
 from sharelens.parameters.filters import KeyFilter
@@ -100,7 +101,7 @@ def lag_of(evidence: Tables, states: pa.Table, cut: LogPrefix, end_offsets: EndO
 
     `end_offsets` replaces the end offsets of the evidence; those of the settings only raise them.
     """
-    ends = topic_ends(EvidenceInputs(evidence, cut), measure.begins_of(states))
+    ends = topic_ends(EvidenceInputs(evidence, cut), begins_of(states))
     topic_ids = states.column("topic_id").unique().to_pylist()
     names = evidence.names(topic_ids)
     only_higher = end_offsets is None

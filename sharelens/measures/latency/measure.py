@@ -15,6 +15,7 @@ from sharelens.measures.histories.settled import BLOCK_BITS, MARKS, NOT_KNOWN, S
 from sharelens.measures.inputs import Inputs
 from sharelens.measures.latency.ages import Ages, ages_of
 from sharelens.measures.latency.schemas import (
+    ATTEMPTS,
     ATTEMPTS_CONTRIBUTION,
     LATENCY_CONTRIBUTION,
     OUTCOMES,
@@ -31,10 +32,14 @@ from sharelens.measures.latency.tallies import (
     sums_of,
     times,
 )
-from sharelens.measures.ranges.steps import Ints
-from state_model.columnar.keys import FULL_PLACE_KEY
+from sharelens.measures.ranges.steps import Ints, numbered
+from state_model.columnar.keys import FULL_PLACE_KEY, PLACE_KEY
 
 MINUTE_MS, MINUTES_AN_HOUR = 60_000, 60
+HOURLY_ATTEMPTS = pa.schema(
+    [ATTEMPTS.field(name) for name in (*PLACE_KEY, "hour_ms", "offsets", "deliveries", "extra_deliveries")]
+)
+"""The sums of ATTEMPTS rows of settled records by place and hour."""
 WORST_LAST = ("complete", "uncommitted", "provisional", "incomplete")
 
 
@@ -50,11 +55,18 @@ def attempts_of(inputs: Inputs) -> pa.Table:
     return attempts(done, ages.gaps(), CONTRIBUTIONS)
 
 
-def attempts_since(inputs: Inputs, from_ms: int) -> pa.Table:
-    """ATTEMPTS rows by share partition and hour, of what was settled at or after `from_ms`, and of what is open."""
+def attempts_by_hour(inputs: Inputs, from_ms: int) -> pa.Table:
+    """HOURLY_ATTEMPTS rows of what was settled at or after `from_ms`: the sums of ATTEMPTS rows by place and hour."""
     done = settled_of(inputs).within(from_ms, None)
-    gaps = ages_of(done, inputs.headers, inputs.lowest_offsets).gaps()
-    return attempts(done, gaps, By())
+    sizes = done.size - ages_of(done, inputs.headers, inputs.lowest_offsets).gaps()
+    hour, hour_row = numbered(done.place, done.hour_ms)
+    offsets, deliveries = (
+        sums_of(hour, values, len(hour_row)) for values in (sizes, times(sizes, np.maximum(done.count, 1)))
+    )
+    places = done.places.select(PLACE_KEY).take(pa.array(done.place[hour_row]))
+    sums = (done.hour_ms[hour_row], offsets, deliveries, deliveries - offsets)
+    rows = pa.Table.from_arrays([*places.columns, *map(pa.array, sums)], names=HOURLY_ATTEMPTS.names)
+    return rows.cast(HOURLY_ATTEMPTS)
 
 
 def _in_blocks(inputs: Inputs) -> tuple[Settled, Ages]:

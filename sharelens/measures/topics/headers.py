@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.measures.topics.extents import BATCH_COLUMNS, TOPIC_PARTITION, TopicPartition, runs
+from state_model.columnar.codes import ints
+from state_model.columnar.keys import numbered_partitions
 from state_model.columnar.schemas import column
 
 Ints = npt.NDArray[np.int64]
@@ -50,12 +52,17 @@ OFFSET_TIME = pa.schema(
 )
 
 
-def begins_of(history: pa.Table) -> dict[TopicPartition, int]:
-    """The lowest start offset of each user partition that SHARE_PARTITION_HISTORY rows name."""
-    started_rows = history.filter(pc.greater_equal(history.column("start_offset"), 0))
-    lowest = started_rows.group_by(["topic_id", "partition"]).aggregate([("start_offset", "min")])
-    rows = lowest.to_pylist()
-    return {(row["topic_id"], row["partition"]): row["start_offset_min"] for row in rows}
+def begins_of(rows: pa.Table) -> dict[TopicPartition, int]:
+    """The lowest start offset of each user partition, of rows with topic_id, partition and start_offset.
+
+    A user partition without any start offset is left out: no share group has read it yet.
+    """
+    partition, partitions = numbered_partitions(rows)
+    starts = ints(rows, "start_offset", -1)
+    is_named = starts >= 0
+    lowest = np.full(len(partitions), np.iinfo(np.int64).max)
+    np.minimum.at(lowest, partition[is_named], starts[is_named])
+    return {partitions[number]: int(lowest[number]) for number in np.unique(partition[is_named]).tolist()}
 
 
 class NoRecords:

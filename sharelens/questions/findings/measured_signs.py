@@ -10,14 +10,14 @@ import pyarrow.compute as pc
 from sharelens.evidence.as_of import mark_below_log_start, mark_losses, states_as_of
 from sharelens.findings.signs import LagSample
 from sharelens.findings.thresholds import ACTIVE_MS, GROWTH_MS, HOUR_MS, RECENT_MS
-from sharelens.measures import lag, life, poison
+from sharelens.measures import life, poison
 from sharelens.measures.lag_over_time import Arrivals, lag_over_time
-from sharelens.measures.latency import measure as latency
-from sharelens.measures.latency.schemas import ATTEMPTS_CONTRIBUTION
+from sharelens.measures.latency.measure import HOURLY_ATTEMPTS, attempts_by_hour
 from sharelens.measures.schemas import LAG, LIFE, POISON_RECORD, STALL
 from sharelens.measures.settings.over_time import GroupSettings
 from sharelens.measures.stalls import intervals as stalls
 from sharelens.measures.topics.extents import BATCH_COLUMNS
+from sharelens.measures.topics.headers import begins_of
 from sharelens.questions.answers.completeness import times
 from sharelens.questions.answers.measured import Scope, is_stored, stored_rows
 from sharelens.questions.dead_letters.reconciled import with_dead_letter_causes
@@ -38,12 +38,6 @@ STANDING = pa.schema(
             *("since_ms", "until_ms", "duration_ms", "kind", *PLACE_KEY, "first_incomplete_offset", "delivery_state"),
             *("finished_behind", "window_used", "window_limit", "end_offset", "last_state_write_ms"),
         )
-    ]
-)
-OUTCOMES = pa.schema(
-    [
-        ATTEMPTS_CONTRIBUTION.field(name)
-        for name in (*PLACE_KEY, "hour_ms", "outcome", "offsets", "deliveries", "extra_deliveries")
     ]
 )
 GIVEN_UP = pa.schema(
@@ -106,7 +100,7 @@ def of_lake(scoped: Scope, now_ms: int, settings: GroupSettings, min_duration_ms
     standing = _stored_rows(scoped, "gold.stall", STANDING, is_open)
     recent_ms = _recent_hour(now_ms)
     active = pc.field("hour_ms") >= now_ms - ACTIVE_MS - HOUR_MS
-    attempts = _stored_rows(scoped, "gold.attempts", OUTCOMES, active)
+    attempts = _stored_rows(scoped, "gold.attempts", HOURLY_ATTEMPTS, active)
     given_up = _stored_rows(scoped, "gold.poison_record", GIVEN_UP, pc.field("last_outcome_ms") >= recent_ms)
     events = _stored_rows(scoped, "gold.life_event", EVENTS, pc.field("log_time_ms") >= now_ms - RECENT_MS)
     lags = _stored_rows(scoped, "gold.lag", LAGS)
@@ -151,11 +145,9 @@ def of_histories(
         inputs = scoped.inputs(part, settings)
         return (
             stalls.standing_rows(inputs, now_ms=now_ms, min_duration_ms=min_duration_ms).select(STANDING.names),
-            latency.attempts_since(inputs, now_ms - ACTIVE_MS - HOUR_MS)
-            .select(OUTCOMES.names)
-            .filter(pc.is_valid(pc.field("hour_ms"))),
-            poison.rows(inputs).filter(pc.field("last_outcome_ms") >= recent_ms),
-            life.rows(inputs).select(EVENTS.names).filter(pc.field("log_time_ms") >= now_ms - RECENT_MS),
+            attempts_by_hour(inputs, now_ms - ACTIVE_MS - HOUR_MS),
+            _since(poison.rows(inputs), "last_outcome_ms", recent_ms),
+            _since(life.rows(inputs).select(EVENTS.names), "log_time_ms", now_ms - RECENT_MS),
             _states(scoped.evidence, part),
             *_lags_at(scoped.evidence, part.history, moments),
         )
@@ -173,6 +165,11 @@ def of_histories(
     return tables, states
 
 
+def _since(rows: pa.Table, column: str, from_ms: int) -> pa.Table:
+    """The rows with a time of at least `from_ms`; by a mask, because an expression is a plan to run, for each part."""
+    return rows.filter(pc.greater_equal(rows.column(column), from_ms))
+
+
 def _states(evidence: Tables, part: Part) -> pa.Table:
     """SHARE_PARTITION_STATE rows at the end of whole histories."""
     is_open = part.deliveries.filter(pc.is_null(part.deliveries.column("valid_to_log_offset")))
@@ -187,11 +184,8 @@ def _lags_at(evidence: Tables, history: pa.Table, moments_ms: Sequence[int]) -> 
         return []
     moments = np.array(moments_ms, np.int64)
     arrivals = Arrivals(moments)
-    for batches in read_topic_batches(evidence, lag.begins_of(history)):
+    for batches in read_topic_batches(evidence, begins_of(history)):
         arrivals.take(batches.select(BATCH_COLUMNS))
     rows = lag_over_time(history, arrivals, moments, {})
-    columns = [*SHARE_PARTITION_KEY, "lag_inferred"]
-    return [
-        rows.filter(pc.field("at_ms") == at_ms).select(columns).rename_columns(EARLIER_LAG.names).cast(EARLIER_LAG)
-        for at_ms in moments_ms
-    ]
+    lags = rows.select([*SHARE_PARTITION_KEY, "lag_inferred"]).rename_columns(EARLIER_LAG.names).cast(EARLIER_LAG)
+    return [lags.filter(pc.equal(rows.column("at_ms"), at_ms)) for at_ms in moments_ms]

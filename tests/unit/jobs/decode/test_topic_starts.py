@@ -5,9 +5,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from jobs.decode.topic_starts import lowest, lowest_of, lowest_offsets
+from jobs.decode.topic_starts import lowest, lowest_offsets
 from sharelens.lake.lake import Lake
 from sharelens.lake.table_schemas import TOPIC_START
+from sharelens.measures.topics.headers import begins_of
 from tests.logs.batch_files import state_batches, state_directory
 from tests.logs.state_logs import ORDERS_ID, START_MS, snapshot, tombstone, update
 from tests.processes.in_process import TO_SILVER, make_lake
@@ -76,4 +77,4 @@ def test_of_rows_of_one_user_partition_tasks_return_the_lowest_start(state_parti
     ]
     starts_of_units = pa.Table.from_pylist(rows, schema=TOPIC_START)
     assert lowest(starts_of_units).sort_by("state_partition").to_pylist() == rows[1::3]
-    assert lowest_of(starts_of_units) == {ORDERS: 3}
+    assert begins_of(starts_of_units) == {ORDERS: 3}

@@ -8,6 +8,7 @@ import pytest
 from sharelens.measures import lag as measure
 from sharelens.measures.schemas import LAG
 from sharelens.measures.topics.extents import TOPIC_END
+from sharelens.measures.topics.headers import begins_of
 from state_model.columnar.schemas import SHARE_PARTITION_STATE
 
 TOPIC = "AAAAAAAAAAAAAAAAAAAABQ"
@@ -171,7 +172,7 @@ def test_no_share_partition_has_no_row():
 def test_a_user_partition_begins_to_matter_at_its_smallest_start_offset():
     states = [state(7, 0), state(3, 0, group="h"), state(-1, -1, group="i"), state(-1, -1, partition=1)]
     rows = pa.Table.from_pylist(states, schema=SHARE_PARTITION_STATE)
-    assert measure.begins_of(rows) == {(TOPIC, 0): 3}
+    assert begins_of(rows) == {(TOPIC, 0): 3}
 
 
 def test_a_group_without_a_start_offset_shows_no_end_whatever_other_groups_have_read() -> None:

@@ -16,9 +16,10 @@ from sharelens.measures.histories.numbers import Histories
 from sharelens.measures.histories.settled import settled
 from sharelens.measures.inputs import Inputs
 from sharelens.measures.latency.ages import Ages, age_ranges, ages_of
-from sharelens.measures.latency.measure import attempts, attempts_since, latency
+from sharelens.measures.latency.measure import HOURLY_ATTEMPTS, attempts, attempts_by_hour, latency
 from sharelens.measures.latency.schemas import ATTEMPTS, LATENCY
 from sharelens.measures.latency.tallies import By
+from state_model.columnar.keys import PLACE_KEY
 from state_model.columnar.replay import open_ranges, replay_records
 from state_model.columnar.values import Loss
 from state_model.uuids import ZERO_UUID
@@ -28,6 +29,7 @@ from tests.logs.topic_headers import headers
 
 OFFSETS = range(30)
 SETTLED = (2, 4)
+SUMS = ("offsets", "deliveries", "extra_deliveries")
 BATCHES = st.lists(st.tuples(st.integers(1, 6), st.integers(0, 60), st.integers(0, 9)), min_size=1, max_size=8)
 """Records, first timestamp, and by how much the last one is later, of each batch of a topic."""
 FIRST = "0 snapshot start=0 snapshot=0\n"
@@ -229,7 +231,7 @@ class OfLog(Inputs):
 
 
 @pytest.mark.parametrize("from_ms", [0, 15, 25, 99])
-def test_attempts_since_a_moment_are_those_of_all_with_later_outcomes(from_ms):
+def test_attempts_by_hour_since_a_moment_are_those_of_all_with_later_outcomes(from_ms):
     log = log_of(
         FIRST
         + """
@@ -240,13 +242,21 @@ def test_attempts_since_a_moment_are_those_of_all_with_later_outcomes(from_ms):
     """
     )
     inputs = OfLog(log, "0-2 at 1\n4-9 at 1")
+    offsets, deliveries = {0: (5, 10), 15: (3, 8), 25: (1, 2), 99: (0, 0)}[from_ms]
+    sums_since = attempts_by_hour(inputs, from_ms)
+    assert [sum(sums_since.column(name).to_pylist()) for name in SUMS] == [offsets, deliveries, deliveries - offsets]
+
+
+@given(LOGS)
+def test_attempts_by_hour_are_sums_of_attempts(log):
+    inputs = OfLog(log, "0-2 at 1\n4-29 at 1")
     done = settled(inputs.histories())
-    later = {0: {(2, 1), (1, 2), (2, 3)}, 15: {(2, 3), (1, 2)}, 25: {(1, 2)}, 99: set()}[from_ms]
-    rows_since = attempts_since(inputs, from_ms).to_pylist()
-    assert {(row["offsets"], row["delivery_count"]) for row in rows_since if row["outcome"] != "open"} == later
-    gaps = ages_of(done, inputs.headers, inputs.lowest_offsets).gaps()
-    if from_ms == 0:
-        assert rows_since == attempts(done, gaps, By()).to_pylist()
+    rows = attempts(done, ages_of(done, inputs.headers, inputs.lowest_offsets).gaps(), By())
+    of_hours = rows.filter(pc.is_valid(rows.column("hour_ms"))).group_by([*PLACE_KEY, "hour_ms"])
+    sums = of_hours.aggregate([(name, "sum") for name in SUMS]).rename_columns(HOURLY_ATTEMPTS.names)
+    by_hour = attempts_by_hour(inputs, 0)
+    by_hour = by_hour.filter(pc.greater(by_hour.column("offsets"), 0))
+    assert sorted(by_hour.to_pylist(), key=repr) == sorted(sums.to_pylist(), key=repr)
 
 
 def test_a_share_partition_that_became_complete_has_no_reason_any_more():
