@@ -153,6 +153,18 @@ def rewritten_without(
     return adds, removes
 
 
+def changed(lake: Lake, after: int, contents: Sequence[str]) -> dict[PartitionKey, dict[str, Any]]:
+    """Log partitions with extents of runs after `after`: the newest row of each, `rebuild` if any of them has it."""
+    rows = extents(
+        lake, (pc.field("run_id") > after) & (pc.field("status") == "taken") & pc.field("content").isin(list(contents))
+    )
+    result = {}
+    for key, group in by_partition(rows).items():
+        newest = max(group, key=lambda row: row["run_id"])
+        result[key] = {**newest, "rebuild": any(row["rebuild"] for row in group)}
+    return result
+
+
 def by_partition(rows: Sequence[dict[str, Any]]) -> dict[PartitionKey, list[dict[str, Any]]]:
     """Extents grouped by log partition."""
     groups: dict[PartitionKey, list[dict[str, Any]]] = {}

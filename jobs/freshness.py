@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from jobs.decode.stage import SHARE_RECORD
+from jobs import books
 from sharelens.lake.lake import Lake
 
 
@@ -31,7 +31,7 @@ def freshness(lake: Lake, published_run: int, now_ms: int) -> Freshness | None:
     """
     files = [
         file
-        for file in lake.snapshot(SHARE_RECORD).files
+        for file in lake.snapshot(books.MARKER["decode"]).files
         if file["num_records"] and (file["max.run_id"] or 0) > published_run
     ]
     if not files:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from jobs import books, lake_settings, observing, publish
+from jobs import books, lake_settings, publish
 from jobs.decode.topic_starts import lowest_offsets
 from jobs.errors import ClusterMismatchError, JobError
 from jobs.fetched import remove_fetched
@@ -27,14 +27,12 @@ from jobs.ingest.plan import Extent
 from jobs.ingest.sources import Sources
 from jobs.ingest.streams_topics import topics_of_streams_groups
 from jobs.ingest.undecoded import undecoded_lowest
-from jobs.measure import group_histories, reconcile
-from jobs.measure import stage as measure
 from jobs.options import RunOptions
 from jobs.progress import Progress
 from jobs.refusals import check_lake, check_sources
 from jobs.spark import executors
 from jobs.summary import Summary
-from jobs.writing import Writer, writing
+from jobs.writing import Writer, is_written, writing
 from sharelens.lake import gates
 from sharelens.lake.commit import create_tables
 from sharelens.lake.parquet import write_rows
@@ -219,6 +217,8 @@ class Pipeline:
         observations = lake_settings.unknown_settings(self._lake, cluster_id, observed)
         if self._options.observe is not None and (observations or self.summary.run_id is not None):
             with self._timed("observe"):
+                from jobs import observing
+
                 of_cluster = observing.observed(self._lake, cluster_id, self._options.observe)
             observations += lake_settings.unknown_settings(self._lake, cluster_id, of_cluster.observations)
             self.summary.add_fetched(of_cluster.fetched_bytes)
@@ -280,21 +280,9 @@ class Pipeline:
             )
             ingested = ingest.taken_rows(rows, extents, outcomes)
             ingest.commit_taken(self._lake, stage, run, outcomes, extents, ingested)
-        self._count(stage, run, outcomes, ingested)
-
-    def _count(
-        self, stage: str, run: int, outcomes: Sequence[ingest.Outcome], ingested: Sequence[dict[str, Any]]
-    ) -> None:
-        summary = self.summary
-        summary.run_id = run
-        summary.counts[ingest.TABLE_OF[stage]] = sum(t.record_count for o in outcomes for t in o.splits)
-        summary.quarantined += sum(outcome.problems.num_rows for outcome in outcomes)
-        for group in books.by_partition(ingested).values():
-            summary.held_back += group[0]["held_back"]
-            summary.gaps += len(group[0]["gaps"])
-            summary.lost_offsets += sum(gap["last_offset"] + 1 - gap["first_offset"] for gap in group[0]["gaps"])
+        self.summary.add_read(run, ingest.TABLE_OF[stage], outcomes, ingested)
         if stage == "ingest":
-            summary.skipped += without_letters(ingested)
+            self.summary.skipped += without_letters(ingested)
 
     def _decode(self) -> None:
         with self._timed("decode"):
@@ -316,13 +304,19 @@ class Pipeline:
         self.summary.counts |= counts
 
     def _measure(self) -> None:
-        self.summary.counts |= group_histories.run_group_histories(self._lake)
+        if books.done(self._lake, "groups") < books.done(self._lake, "decode"):
+            from jobs.measure.group_histories import run_group_histories
+
+            self.summary.counts |= run_group_histories(self._lake)
         run = books.newest_to_measure(self._lake)
-        if not measure.is_due(self._lake, run) and not reconcile.is_due(self._lake, run):
+        if is_written(self._lake, "measure", run):
             return
         with self._timed("measure"):
-            counts = measure.run_measure(self._engine, self._lake, run, self._progress)
-            counts |= reconcile.run_reconcile(self._engine, self._lake, run, self._progress)
+            from jobs.measure.reconcile import run_reconcile
+            from jobs.measure.stage import run_measure
+
+            counts = run_measure(self._engine, self._lake, run, self._progress)
+            counts |= run_reconcile(self._engine, self._lake, run, self._progress)
         self.summary.run_id = run
         self.summary.counts |= counts
 

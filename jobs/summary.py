@@ -1,5 +1,6 @@
 """The summary of a run: one line of JSON."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from sharelens.lake.gates import Gate
 from sharelens.lake.tables import SILVER_METADATA_RECORD as RECORDS
 
 if TYPE_CHECKING:
+    from jobs.ingest.stage import Outcome as Read
     from jobs.metadata.stage import Outcome
 
 
@@ -43,6 +45,16 @@ class Summary:
         """Counts further bytes of user topics."""
         if self.fetched_bytes is not None:
             self.fetched_bytes = self.fetched_bytes | {"user_topics": self.fetched_bytes["user_topics"] + size_bytes}
+
+    def add_read(self, run: int, table: str, outcomes: Sequence["Read"], extent_rows: Sequence[dict[str, Any]]) -> None:
+        """Counts what a stage read into a table: rows, problems, and what `extent_rows` held back or lack."""
+        self.run_id = run
+        self.counts[table] = sum(file.record_count for outcome in outcomes for file in outcome.splits)
+        self.quarantined += sum(outcome.problems.num_rows for outcome in outcomes)
+        for rows in books.by_partition(extent_rows).values():
+            self.held_back += rows[0]["held_back"]
+            self.gaps += len(rows[0]["gaps"])
+            self.lost_offsets += sum(gap["last_offset"] + 1 - gap["first_offset"] for gap in rows[0]["gaps"])
 
     def add_metadata(self, cluster_id: str, outcome: "Outcome | None") -> int | None:
         """Counts what the run took of the metadata log; the number of the run, None when there was nothing new."""

@@ -28,6 +28,11 @@ WRITTEN_BY = {
 """Tables that a stage commits to in every run before it is marked as done (`jobs.books.MARKER`)."""
 
 
+def is_written(lake: Lake, stage: str, run: int) -> bool:
+    """Whether all tables of a stage have its rows of a run."""
+    return all(books.is_committed(lake, table, stage, run) for table in (*WRITTEN_BY[stage], books.MARKER[stage]))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
     """The writer of a lake. `set_aside`: one line for each torn file of a log that was renamed."""

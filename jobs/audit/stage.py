@@ -16,7 +16,6 @@ from jobs.audit.beside import commit_beside, look_beside
 from jobs.audit.between_logs import between_logs
 from jobs.audit.records import Topics, stored_others
 from jobs.audit.tasks import Job, Outcome, Task, audit_task, of_jobs
-from jobs.decode.stage import changed
 from jobs.ingest.stage import is_rebuild
 from jobs.lake_settings import stored_settings
 from jobs.progress import Progress
@@ -87,7 +86,7 @@ def plan_jobs(
     `stored`: PLANNED columns of gold.audit_state. `unfit`: audited ones that have to start over.
     """
     state_by_partition = {tuple(row[name] for name in ("cluster_id", *PLACE)): row for row in stored.to_pylist()}
-    news = changed(lake, before, ["log_record", "replay", "audit"])
+    news = books.changed(lake, before, ["log_record", "replay", "audit"])
     rows = {key: row for key, row in news.items() if row["topic"] == STATE_TOPIC}
     every = books.by_partition(
         books.extents(lake, (pc.field("topic") == STATE_TOPIC) & (pc.field("status") == "taken"))

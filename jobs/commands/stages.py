@@ -160,11 +160,14 @@ def run_options(stages: tuple[str, ...], request: Request, fetch: "Fetch | None"
     for path in (request.lake, *reading.log_dir):
         path.encode()  # before there is a lake: its tables name both
     from sharelens.settings.files import NO_SETTINGS_FILES
-    from sharelens.settings.folder import read_settings_folder
     from sharelens.settings.topic_names import read_topic_names
     from sharelens.source.request import dead_letter_topics
 
-    files = NO_SETTINGS_FILES if reading.settings is None else read_settings_folder(reading.settings)
+    files = NO_SETTINGS_FILES
+    if reading.settings is not None:
+        from sharelens.settings.folder import read_settings_folder
+
+        files = read_settings_folder(reading.settings)
     say_warnings(files.warnings)
     log_dirs = log_directories(reading.log_dir)
     names = {} if reading.topic_names is None else read_topic_names(reading.topic_names)

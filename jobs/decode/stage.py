@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -169,22 +168,10 @@ def _decode_shares(topic_units: Sequence[Unit], sink: ParquetSink) -> dict[str, 
     }
 
 
-def changed(lake: Lake, after: int, contents: Sequence[str]) -> dict[PartitionKey, dict[str, Any]]:
-    """Log partitions with extents of runs after `after`: the newest row of each, `rebuild` if any of them has it."""
-    rows = books.extents(
-        lake, (pc.field("run_id") > after) & (pc.field("status") == "taken") & pc.field("content").isin(list(contents))
-    )
-    result = {}
-    for key, group in books.by_partition(rows).items():
-        newest = max(group, key=lambda r: r["run_id"])
-        result[key] = {**newest, "rebuild": any(r["rebuild"] for r in group)}
-    return result
-
-
 def run_decode(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict[str, int]:
     """Decodes the records taken since the last decode; returns row counts by table and group record type."""
     before = books.done(lake, "decode")
-    partitions = changed(lake, before, ["log_record"])
+    partitions = books.changed(lake, before, ["log_record"])
     late = {key for key, row in partitions.items() if row["rebuild"]}
     fresh = slices(lake.snapshot(DECODED_FROM), BRONZE, runs=(before + 1, run), only=set(partitions) - late)
     begins = retained.offsets(retained.cuts(lake, retained.BRONZE)) if late else {}

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from jobs import books
-from jobs.decode.stage import changed
 from jobs.decode.topic_starts import lowest, named_starts
 from jobs.progress import Progress
 from jobs.spark import executors
 from jobs.spark.executors import Engine
-from sharelens.evidence.decoding import decode_rows
 from sharelens.evidence.schemas import DECODED_FROM
 from sharelens.kafka_log.schemas import LOG_RECORD
 from sharelens.lake.lake import Lake
@@ -33,6 +31,8 @@ class Task:
 
 def starts_task(task: Task) -> pa.Table:
     """TOPIC_START rows of the records in the units; runs on an executor."""
+    from sharelens.evidence.decoding import decode_rows  # deferred: most runs find no such records
+
     starts = [TOPIC_START.empty_table()]
     for unit in task.units:
         starts.append(named_starts(decode_rows(read_unit(unit, LOG_RECORD)).records))
@@ -46,7 +46,7 @@ def undecoded_lowest(engine: Engine, lake: Lake, cluster_id: str, progress: Prog
         return {}
     state_partitions = {
         key
-        for key, row in changed(lake, decoded_run, ["log_record"]).items()
+        for key, row in books.changed(lake, decoded_run, ["log_record"]).items()
         if row["topic"] == STATE_TOPIC and key[0] == cluster_id
     }
     fresh = slices(lake.snapshot(DECODED_FROM), BRONZE, runs=(decoded_run + 1, ingested_run), only=state_partitions)

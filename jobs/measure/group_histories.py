@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import books
-from jobs.decode.stage import GROUP, changed
+from jobs.decode.stage import GROUP
 from jobs.incarnations import incarnations, newest_incarnations
 from sharelens.evidence.coverage import whole_logs
 from sharelens.evidence.schemas import GROUP_RECORD
@@ -68,7 +68,7 @@ def _news(lake: Lake, before: int) -> Iterator[tuple[str, pa.Array | None]]:
     All where a log starts over, where the topic was once created again (the other incarnation may have been the newest
     one at the last run), and where a log that was whole lacks records now: rows of all its groups depend on that.
     """
-    partitions = changed(lake, before, ["log_record", "replay", "measure"])
+    partitions = books.changed(lake, before, ["log_record", "replay", "measure"])
     of_groups = [(key[0], row["rebuild"]) for key, row in partitions.items() if row["topic"] == OFFSETS_TOPIC]
     topic_ids = incarnations(lake, OFFSETS_TOPIC) if of_groups else {}
     starts_over = {cluster_id for cluster_id, is_rebuilt in of_groups if is_rebuilt}

@@ -83,14 +83,9 @@ class Task:
     dropped_ms: int | None
 
 
-def is_due(lake: Lake, run: int) -> bool:
-    """Whether the table lacks news of the runs up to `run`."""
-    return not books.is_committed(lake, TABLE, "measure", run)
-
-
 def run_reconcile(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict[str, int]:
     """Judges the groups that have news, and returns the number of rows written by table."""
-    if not is_due(lake, run):
+    if books.is_committed(lake, TABLE, "measure", run):
         return {}
     before = lake.transaction(TABLE, "measure") or 0
     touched = _touched(lake, before)

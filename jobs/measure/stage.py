@@ -103,11 +103,6 @@ def _measured(reach: Reach, measure: Measure, files: MeasureFiles) -> Replaced:
     return Replaced(since=since, opened=row_changes.replaces_open)
 
 
-def is_due(lake: Lake, run: int) -> bool:
-    """Whether a measure lacks news of the runs up to `run`."""
-    return any(not books.is_committed(lake, measure.table, "measure", run) for measure in STAGED.values())
-
-
 def run_measure(engine: Engine, lake: Lake, run: int, progress: Progress) -> dict[str, int]:
     """Measures the changes since the last run of each measure; returns the number of rows written by table."""
     due = [name for name, measure in STAGED.items() if not books.is_committed(lake, measure.table, "measure", run)]

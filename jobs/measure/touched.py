@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import books
-from jobs.decode.stage import changed
 from jobs.incarnations import changed_since
 from jobs.lake_settings import stored_settings
 from jobs.measure.bases import TEXTS, WHERE
@@ -54,7 +53,7 @@ def touched_since(
     parts += _with_another_state_topic(lake, before)
     measured = _places_in(lake, PROGRESS)
     parts += _with_changed_settings(lake, measured, before, settings)
-    topics = changed(lake, before, ["topic_batch"])
+    topics = books.changed(lake, before, ["topic_batch"])
     if topics:
         parts.append(_with_values(measured, ["cluster_id", "topic_id", "partition"], topics.keys()))
     named = lake.snapshot("silver.name").rows(NAME_KEY, pc.field("run_id") > before)

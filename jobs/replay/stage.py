@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import books, retained
-from jobs.decode.stage import SHARE_RECORD, changed
+from jobs.decode.stage import SHARE_RECORD
 from jobs.progress import Progress
 from jobs.replay.losses import find_losses
 from jobs.spark import executors
@@ -179,7 +179,7 @@ def summary_task(chunk: Job) -> ChunkSummary:
 def run_replay(engine: Engine, lake: Lake, run: int, progress: Progress, *, update_limit: int) -> dict[str, int]:
     """Replays the records decoded since the last replay; returns the number of rows written."""
     before = books.done(lake, "replay")
-    rows = {k: r for k, r in changed(lake, before, ["log_record", "replay"]).items() if r["topic"] == STATE_TOPIC}
+    rows = {k: r for k, r in books.changed(lake, before, ["log_record", "replay"]).items() if r["topic"] == STATE_TOPIC}
     late = {key for key, row in rows.items() if row["rebuild"]}
     state = lake.snapshot(STATE).rows()
     jobs = plan_jobs(lake, rows, late, state, (before + 1, run))

@@ -6,16 +6,17 @@ overlapping times are of two clusters, unless their directories name one cluster
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from sharelens.evidence.metadata_events import MetadataHistory
 from sharelens.evidence.reading import first_offset
 from sharelens.kafka_log import reader
 from sharelens.kafka_log.errors import MixedClustersError
 from sharelens.kafka_log.files import parent
 from sharelens.kafka_log.union import LogPartition
-from state_model.metadata.changes import TOPIC
 from state_model.topics import STATE_TOPIC
+
+if TYPE_CHECKING:
+    from sharelens.evidence.metadata_events import MetadataHistory
 
 
 class StateTopicLog(NamedTuple):
@@ -62,8 +63,10 @@ def _first_ms(partition: LogPartition) -> int | None:
     return None
 
 
-def state_topic_id(history: MetadataHistory | None) -> str | None:
+def state_topic_id(history: "MetadataHistory | None") -> str | None:
     """The id of the state topic at the end of the metadata log; None where that is not known."""
+    from state_model.metadata.changes import TOPIC  # deferred: few log directories have several state topics
+
     rows = [] if history is None else [row for row in history.validities if row.key[0] == TOPIC and row.end is None]
     return next((str(row.key[1]) for row in rows if row.content["name"] == STATE_TOPIC), None)
 
