@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from jobs import books, lake_settings, publish
@@ -368,6 +369,8 @@ class Pipeline:
         seconds[name] = seconds.get(name, 0.0) + time.monotonic() - begun - started
         if self._engine.used is not None:
             self.summary.engine[name] = self._engine.used
+        if self._engine.used == executors.SPARK:  # a large stage: the next one would add its memory to what this freed
+            pa.default_memory_pool().release_unused()
 
 
 def run(options: RunOptions, session: Callable[[], "SparkSession"], progress: Progress | None = None) -> Summary:

@@ -12,10 +12,12 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sharelens.evidence.placement import NARROWED_BY, fitting_counts, possible_counts
 from sharelens.tables.cover import StatePartitionCover
-from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY, Ints
+from state_model.columnar.keys import PLACE_KEY, SHARE_PARTITION_KEY, Ints, without_keys_of
+from state_model.columnar.schemas import plain
 from state_model.java import coordinator_key, magnitude, string_hash
 
 Item = TypeVar("Item")
@@ -149,7 +151,6 @@ def missing_evidence(
         topic: the state topic.
         is_probed: `places` are only some, so that share partitions count as missing by their state partition alone.
     """
-    placed_keys = set(_rows(places, PLACE_KEY))
     undecoded_keys: set[tuple[Any, ...]] = {
         (loss.group_id, loss.topic_id, loss.partition, part.state_partition)
         for part in cover
@@ -158,20 +159,19 @@ def missing_evidence(
     }
     placement = _Placement(
         topic=topic,
-        counts=_counts(placed_keys | undecoded_keys, topic),
+        counts=_counts(places, undecoded_keys, topic),
         covers={part.state_partition: part for part in cover},
         undecoded_keys=frozenset(place[:-1] for place in undecoded_keys),
     )
-    with_state = {place[:-1] for place in placed_keys}
-    keys = [] if initialized is None else _rows(initialized, SHARE_PARTITION_KEY)
-    states = [placement.missing_state(key) for key in keys if key not in with_state]
+    listed = places.select(SHARE_PARTITION_KEY).slice(0, 0) if initialized is None else initialized
+    states = [placement.missing_state(key) for key in _rows(without_keys_of(listed, places), SHARE_PARTITION_KEY)]
     states = [state for state in states if not is_probed or state.reason in (NO_FOLDER, OTHER_BROKER)]
     by_group = Counter(state.group_id for state in states)
-    of_groups = Counter(group for group, _, _ in keys)
+    of_groups = Counter(listed.column("group_id").to_pylist() if states else ())
     absent = {state.state_partition for state in states if state.reason == NO_FOLDER} - {None}
     expected = topic.expected
     return MissingEvidence(
-        initialized=None if initialized is None else len(keys),
+        initialized=None if initialized is None else initialized.num_rows,
         states=sample_of(states),
         reasons=dict(sorted(Counter(state.reason for state in states).items())),
         by_group=dict(sorted(by_group.items())),
@@ -186,18 +186,23 @@ def _rows(table: pa.Table, names: Sequence[str]) -> list[Any]:
     return list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
 
 
-def _counts(placed_keys: Collection[Any], topic: StateTopic) -> Ints:
+def _counts(places: pa.Table, undecoded_keys: Collection[Any], topic: StateTopic) -> Ints:
     """The possible numbers of state partitions, ascending; none where nothing tells it.
 
-    `placed_keys`: places (PLACE_KEY). Each one narrows the numbers to those that put it where it lies; one that none of
-    them puts there is misplaced, and narrows nothing.
+    Each place (PLACE_KEY) narrows the numbers to those that put it where it lies; one that none of them puts there is
+    misplaced, and narrows nothing.
     """
     if topic.replicas:
         return np.array([len(topic.replicas)], np.int64)
-    if not placed_keys:
+    if not places.num_rows and not undecoded_keys:
         return np.empty(0, np.int64)
-    counts = possible_counts(max([*topic.folders, *(place[-1] for place in placed_keys)]))
-    for *key, state_partition in sorted(placed_keys)[:NARROWED_BY]:
+    numbers = (*topic.folders, *(place[-1] for place in undecoded_keys))
+    counts = possible_counts(max([*numbers, *pc.unique(places.column("state_partition")).to_pylist()]))
+    # Only the first ones become objects of Python: a lake has hundreds of thousands of share partitions.
+    distinct_places = plain(places.select(PLACE_KEY)).group_by(PLACE_KEY).aggregate([])
+    order = [(name, "ascending") for name in PLACE_KEY]
+    first_rows = distinct_places.take(pc.select_k_unstable(distinct_places, NARROWED_BY, order))
+    for *key, state_partition in sorted({*_rows(first_rows, PLACE_KEY), *undecoded_keys})[:NARROWED_BY]:
         fitting = fitting_counts(counts, (key[0], key[1], key[2]), state_partition)
         counts = fitting if len(fitting) else counts
         if len(counts) == 1:
