@@ -1,12 +1,14 @@
 """Rows of share partitions as one row a group: sums, and the worst share partition."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from state_model.columnar.keys import SHARE_PARTITION_KEY
+from sharelens.measures.ranges.places import coded
+from state_model.columnar.keys import SHARE_PARTITION_KEY, Ints
 
 
 def worst_of_groups(rows: pa.Table, order: list[tuple[str, str]]) -> Iterator[dict[str, Any]]:
@@ -18,6 +20,13 @@ def worst_of_groups(rows: pa.Table, order: list[tuple[str, str]]) -> Iterator[di
     firsts = numbers.group_by("group_id", use_threads=False).aggregate([("row", "min")]).column("row_min")
     for row in ordered.take(firsts.combine_chunks().sort()).to_pylist():
         yield {**row, "share_partitions": counts[row["group_id"]]}
+
+
+def of_each(rows: pa.Table, column: str, value: Callable[[str], int]) -> Ints:
+    """A number for each row by the text in a column without nulls; `value` is asked once for each text."""
+    texts, codes = coded(rows.column(column))
+    numbers: Ints = np.array([value(text) for text in texts], np.int64)[codes]
+    return numbers
 
 
 def sums_of_groups(rows: pa.Table, column: str) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -35,7 +36,7 @@ from sharelens.measures.lag import NO_START
 from sharelens.measures.settings.over_time import AUTO_OFFSET_RESET, EARLIEST
 from sharelens.output.wording import clock, counted, number, place
 from sharelens.parameters.times import lasted
-from state_model.columnar.keys import SHARE_PARTITION_KEY
+from state_model.columnar.keys import SHARE_PARTITION_KEY, numbered_partitions
 from state_model.topics import OFFSETS_TOPIC
 
 
@@ -48,8 +49,8 @@ def work_of_groups(signs: Signs) -> list[dict[str, Any]]:
     rows = signs.lag
     recounted = pc.is_null(rows.column("lag"))
     rows = rows.select(SHARE_PARTITION_KEY).append_column("work", signs.work).append_column("recounted", recounted)
-    counted_again = rows.filter(pc.field("recounted") & (pc.field("work") > 0)).column("group_id").to_pylist()
-    upper_bounds = set(counted_again)
+    counted_again = rows.filter(pc.field("recounted") & (pc.field("work") > 0)).column("group_id")
+    upper_bounds = set(counted_again.unique().to_pylist())
     return [
         {
             **row,
@@ -78,7 +79,7 @@ def no_members(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
 def _active_groups(signs: Signs) -> set[str]:
     """The groups that finished records within a day."""
     is_recent = pc.field("hour_ms") >= signs.now_ms - ACTIVE_MS - HOUR_MS
-    return set(signs.attempts.filter(is_recent & (pc.field("offsets") > 0)).column("group_id").to_pylist())
+    return set(signs.attempts.filter(is_recent & (pc.field("offsets") > 0)).column("group_id").unique().to_pylist())
 
 
 def _memberless(signs: Signs, row: Row, since_ms: int, is_active: bool) -> Finding:
@@ -203,8 +204,9 @@ def _growing(signs: Signs, row: Row, text: str, remedy: str | None) -> Finding:
 
 def _groups_without_headers(signs: Signs) -> set[str]:
     """The groups with user partitions whose earlier ends nothing tells."""
-    places = signs.lag.select(SHARE_PARTITION_KEY).to_pylist()
-    return {row["group_id"] for row in places if (row["topic_id"], row["partition"]) not in signs.with_headers}
+    partition, partitions = numbered_partitions(signs.lag)
+    has_none = np.array([place not in signs.with_headers for place in partitions], np.bool_)[partition]
+    return set(signs.lag.column("group_id").filter(pa.array(has_none)).unique().to_pylist())
 
 
 def _lawful_growth(signs: Signs) -> dict[str, float]:

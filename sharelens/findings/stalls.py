@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.findings.about import about_group, offsets_remedy, other_partitions, typed_topic, where
 from sharelens.findings.finding import ERROR, INFO, WARNING, Finding, Row
-from sharelens.findings.group_rows import worst_of_groups
+from sharelens.findings.group_rows import of_each, worst_of_groups
 from sharelens.findings.rule import Need, Rule
 from sharelens.findings.signs import Signs
 from sharelens.findings.thresholds import (
@@ -20,30 +21,21 @@ from sharelens.findings.thresholds import (
     Thresholds,
 )
 from sharelens.groups.schemas import EMPTY
-from sharelens.measures.stalls.intervals import SILENT
+from sharelens.measures.stalls.intervals import FOREVER, SILENT
 from sharelens.output.wording import clock, counted, number
 from sharelens.parameters.times import lasted
+from state_model.columnar.codes import ints
+from state_model.columnar.keys import Ints
 
-STUCK, UNJUDGED, SAYS_MEMBERS = "stuck", "unjudged", "members"
-ABANDONED, MAY_BE_ABANDONED = "abandoned", "may be abandoned"
+STUCK, ABANDONED, MAY_BE_ABANDONED, UNJUDGED, SAYS_MEMBERS, LAWFUL = range(6)
 WORST_FIRST = [("duration_ms", "descending"), ("finished_behind", "descending")]
 
 
 def stuck(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
     """One finding a group and result: its longest stall."""
-    rows = signs.stalls
-    judged_columns = rows.select(["group_id", "kind", "duration_ms"]).to_pylist()
-    results = pa.array([_result(signs, row, thresholds) for row in judged_columns], pa.string())
-    judged = rows.append_column("result", results)
-    for result, finding_of in (
-        (STUCK, _stuck),
-        (ABANDONED, _abandoned),
-        (MAY_BE_ABANDONED, _maybe_abandoned),
-        (UNJUDGED, _unjudged),
-        (SAYS_MEMBERS, _without_member_log),
-    ):
-        of_result = judged.filter(pc.field("result") == result)
-        for row in worst_of_groups(of_result, WORST_FIRST):
+    results = _results(signs, thresholds)
+    for result, finding_of in enumerate((_stuck, _abandoned, _maybe_abandoned, _unjudged, _without_member_log)):
+        for row in worst_of_groups(signs.stalls.filter(pa.array(results == result)), WORST_FIRST):
             yield finding_of(signs, row, thresholds)
     waiting = signs.lag.filter(pc.greater(signs.work, SMALL_LAG))
     is_silent = [_is_silent(signs, row, thresholds) for row in waiting.to_pylist()]
@@ -68,20 +60,29 @@ def _silent(signs: Signs, row: Row) -> Finding:
     return about_group(signs, row, severity=ERROR, kind="stuck", text=text, question="lag", remedy=Need.HEADERS.remedy)
 
 
-def _result(signs: Signs, row: Row, thresholds: Thresholds) -> str | None:
-    """Silence of a group without members is lawful; without its log nobody knows whether it has any."""
-    group = signs.groups_by_id.get(row["group_id"])
-    limits, lasting_ms = thresholds.stall(row["group_id"]), row["duration_ms"]
-    possible_ms = limits.possible_ms if signs.now.is_known else min(limits.possible_ms, LEAST_STALL_MS)
-    if lasting_ms < possible_ms:
-        return None
-    is_silent, is_empty = row["kind"] == SILENT, group is not None and group["state"] == EMPTY
-    if is_silent and (group is None or is_empty):
-        return None if is_empty else SAYS_MEMBERS
-    is_sure = lasting_ms >= limits.sure_ms
-    if is_empty:
-        return ABANDONED if is_sure else MAY_BE_ABANDONED
-    return STUCK if is_sure else UNJUDGED
+def _results(signs: Signs, thresholds: Thresholds) -> Ints:
+    """What each stall is: STUCK to SAYS_MEMBERS, LAWFUL.
+
+    Silence of a group without members is lawful; without its log nobody knows whether it has any.
+    """
+    rows, groups = signs.stalls, signs.groups_by_id
+    most_ms = FOREVER if signs.now.is_known else LEAST_STALL_MS
+    possible_ms = of_each(rows, "group_id", lambda group: min(thresholds.stall(group).possible_ms, most_ms))
+    sure_ms = of_each(rows, "group_id", lambda group: thresholds.stall(group).sure_ms)
+    is_known = of_each(rows, "group_id", lambda group: group in groups) > 0
+    is_empty = of_each(rows, "group_id", lambda group: groups.get(group, {}).get("state") == EMPTY) > 0
+    is_silent = pc.equal(rows.column("kind"), SILENT).to_numpy()
+    lasting_ms = rows.column("duration_ms").to_numpy()
+    is_sure = lasting_ms >= sure_ms
+    conditions = {
+        LAWFUL: (lasting_ms < possible_ms) | (is_silent & is_empty),
+        SAYS_MEMBERS: is_silent & ~is_known,
+        ABANDONED: is_empty & is_sure,
+        MAY_BE_ABANDONED: is_empty,
+        STUCK: is_sure,
+    }
+    results: Ints = np.select(list(conditions.values()), list(conditions), UNJUDGED)
+    return results
 
 
 def _stuck(signs: Signs, row: Row, thresholds: Thresholds) -> Finding:
@@ -147,15 +148,13 @@ def _without_member_log(signs: Signs, row: Row, thresholds: Thresholds) -> Findi
 def window_filling(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
     """Share partitions that will soon deliver nothing: their record locks are nearly used behind an unmoved head."""
     rows = signs.stalls
-    is_filling = [
-        (lock_ms := thresholds.lock_ms(row["group_id"])) is not None
-        and row["window_limit"] is not None
-        and row["window_limit"] * FILLING_SHARE <= row["window_used"] < row["window_limit"]
-        and row["finished_behind"] > 0
-        and row["duration_ms"] >= FILLING_LOCKS * lock_ms
-        for row in rows.to_pylist()
-    ]
-    for row in worst_of_groups(rows.filter(pa.array(is_filling, pa.bool_())), [("window_used", "descending")]):
+    lock_ms = of_each(rows, "group_id", lambda group: -1 if (ms := thresholds.lock_ms(group)) is None else ms)
+    limit, used, behind, lasting_ms = (
+        ints(rows, name) for name in ("window_limit", "window_used", "finished_behind", "duration_ms")
+    )
+    is_filling = (limit * FILLING_SHARE <= used) & (used < limit) & (behind > 0)
+    is_filling &= (lock_ms >= 0) & (lasting_ms >= FILLING_LOCKS * lock_ms)
+    for row in worst_of_groups(rows.filter(pa.array(is_filling)), [("window_used", "descending")]):
         text = f"{where(signs, row)} uses {number(row['window_used'])} of {number(row['window_limit'])} record locks "
         text += f"behind offset {number(row['first_incomplete_offset'])}{other_partitions(row)}"
         size = {**row, "size": row["window_used"]}
@@ -168,12 +167,9 @@ def window_filling(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
 def retention_near(signs: Signs, thresholds: Thresholds) -> Iterator[Finding]:
     """Records that wait so long that retention will soon delete them before anybody has done them."""
     rows = signs.stalls
-    is_near = [
-        row["topic_id"] in signs.retention_ms
-        and row["duration_ms"] >= RETENTION_SHARE * signs.retention_ms[row["topic_id"]]
-        for row in rows.select(["topic_id", "duration_ms"]).to_pylist()
-    ]
-    for row in worst_of_groups(rows.filter(pa.array(is_near, pa.bool_())), WORST_FIRST):
+    retention_ms = of_each(rows, "topic_id", lambda topic: signs.retention_ms.get(topic, -1))
+    is_near = (retention_ms >= 0) & (ints(rows, "duration_ms") >= RETENTION_SHARE * retention_ms)
+    for row in worst_of_groups(rows.filter(pa.array(is_near)), WORST_FIRST):
         retention = lasted(signs.retention_ms[row["topic_id"]])
         text = f"offset {number(row['first_incomplete_offset'])} of {where(signs, row)} waits for "
         text += f"{lasted(row['duration_ms'])}, and retention.ms is {retention}{other_partitions(row)}"

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from sharelens.findings.consumers import kinds_by_group
 from sharelens.findings.finding import ERROR, FINDING, INFO, IS_FOUND, NOT_JUDGED, WARNING, finding_rows
+from sharelens.findings.group_rows import of_each
 from sharelens.findings.outcomes import recent_attempts
 from sharelens.findings.signs import ConsumerSign, Signs, StreamsSign
 from sharelens.findings.thresholds import Thresholds
@@ -185,11 +186,8 @@ def group_rows(read: Signs, thresholds: Thresholds) -> pa.Table:
     lags = read.lag.group_by("group_id").aggregate(
         [("lag", "sum"), ("lag", "count", pc.CountOptions(mode="only_null")), ([], "count_all")]
     )
-    lasting = [
-        row["duration_ms"] >= thresholds.stall(row["group_id"]).sure_ms
-        for row in read.stalls.select(["group_id", "duration_ms"]).to_pylist()
-    ]
-    standing = read.stalls.filter(pa.array(lasting, pa.bool_()))
+    sure_ms = of_each(read.stalls, "group_id", lambda group: thresholds.stall(group).sure_ms)
+    standing = read.stalls.filter(pa.array(read.stalls.column("duration_ms").to_numpy() >= sure_ms))
     standing = standing.group_by("group_id").aggregate([([], "count_all"), ("since_ms", "min")])
     archived = read.archived.group_by("group_id").aggregate([("records", "sum")])
     repeated = recent_attempts(read).group_by("group_id").aggregate([("extra_deliveries", "sum")])
