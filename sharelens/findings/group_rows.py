@@ -8,18 +8,36 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.measures.ranges.places import coded
-from state_model.columnar.keys import SHARE_PARTITION_KEY, Ints
+from state_model.columnar.codes import ints
+from state_model.columnar.keys import SHARE_PARTITION_KEY, Ints, number_keys
 
 
 def worst_of_groups(rows: pa.Table, order: list[tuple[str, str]]) -> Iterator[dict[str, Any]]:
     """The first row of each group by an order, with the group's number of `share_partitions`; the worst group first."""
-    ordered = rows.sort_by([*order, *((name, "ascending") for name in SHARE_PARTITION_KEY)])
-    partitions = rows.group_by(SHARE_PARTITION_KEY).aggregate([]).group_by("group_id").aggregate([([], "count_all")])
-    counts = dict(_pairs(partitions, "count_all"))
+    _, share_partitions = number_keys(rows)
+    counts = {pair["values"]: pair["counts"] for pair in share_partitions.column("group_id").value_counts().to_pylist()}
+    ordered = _leading(rows, order).sort_by([*order, *((name, "ascending") for name in SHARE_PARTITION_KEY)])
     numbers = ordered.append_column("row", pa.array(range(ordered.num_rows), pa.int64()))
     firsts = numbers.group_by("group_id", use_threads=False).aggregate([("row", "min")]).column("row_min")
     for row in ordered.take(firsts.combine_chunks().sort()).to_pylist():
         yield {**row, "share_partitions": counts[row["group_id"]]}
+
+
+def _leading(rows: pa.Table, order: list[tuple[str, str]]) -> pa.Table:
+    """The rows that no other one of their group comes before by the first columns of numbers in an order.
+
+    Sorting compares text, so it gets few rows. Null comes last.
+    """
+    for name, direction in order:
+        if rows.num_rows == 0 or not pa.types.is_integer(rows.schema.field(name).type):
+            break
+        _, group = coded(rows.column("group_id"))
+        values = ints(rows, name, 0) * (-1 if direction == "descending" else 1)
+        values = np.where(rows.column(name).is_null().to_numpy(), np.iinfo(np.int64).max, values)
+        first = np.full(group.max() + 1, np.iinfo(np.int64).max)
+        np.minimum.at(first, group, values)
+        rows = rows.filter(pa.array(values == first[group]))
+    return rows
 
 
 def of_each(rows: pa.Table, column: str, value: Callable[[str], int]) -> Ints:
