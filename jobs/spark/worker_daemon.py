@@ -12,6 +12,8 @@ import importlib.machinery
 import os
 import sys
 
+from sharelens.cli.allocation import keep_freed_memory
+
 TASK_WORKER = "pyspark.worker"
 """The kind of worker that runs tasks."""
 
@@ -31,7 +33,12 @@ def import_code_of(kind: str) -> None:
         from sharelens.kafka_log import layout, reader, union  # noqa: F401  # what the data source kafka_log plans with
 
         return
-    import jobs.run  # noqa: F401  # all stages
+    from jobs.audit import tasks  # noqa: F401
+    from jobs.decode import stage as decode  # noqa: F401
+    from jobs.ingest import stage as ingest  # noqa: F401
+    from jobs.measure import reconcile  # noqa: F401
+    from jobs.measure import stage as measure  # noqa: F401
+    from jobs.replay import stage as replay  # noqa: F401
     from jobs.spark.executors import load_kernels
 
     load_kernels()
@@ -45,6 +52,7 @@ def main() -> None:
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)  # noqa: S606 - the same program
     from pyspark import daemon
 
+    keep_freed_memory()
     import_code_of(sys.argv[1])
     gc.collect()
     gc.freeze()

@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from typing import NoReturn
 
-from sharelens.cli.allocation import limit_arenas
+from sharelens.cli.allocation import keep_freed_memory, limit_arenas
 from state_model.collection import lasting_objects
 
 with lasting_objects():
@@ -28,6 +28,7 @@ def command() -> NoReturn:
     """
     gc.set_threshold(NEW_OBJECTS)
     limit_arenas()
+    keep_freed_memory()
     codes: list[int] = []
     atexit.register(_leave, codes)  # the first that is registered is called last
     codes.append(main())
