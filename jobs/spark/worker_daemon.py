@@ -12,8 +12,6 @@ import importlib.machinery
 import os
 import sys
 
-from sharelens.cli.allocation import keep_freed_memory
-
 TASK_WORKER = "pyspark.worker"
 """The kind of worker that runs tasks."""
 
@@ -52,7 +50,6 @@ def main() -> None:
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)  # noqa: S606 - the same program
     from pyspark import daemon
 
-    keep_freed_memory()
     import_code_of(sys.argv[1])
     gc.collect()
     gc.freeze()
