@@ -124,6 +124,8 @@ def _chosen(given_up: pa.Table, piece_key: Ints, letters: pa.Table, letter: Ints
 
     Of several lives the one in which the record was given up last before the letter; else the first one.
     """
+    if not letters.num_rows:
+        return np.empty(0, np.int64)
     letter_at, piece_at = _pairs(given_up, piece_key, letters, letter, key)
     starts = pc.fill_null(given_up.column("archiving_ms"), DAWN).to_numpy()[piece_at]
     stamps = letters.column("timestamp_ms").to_numpy()[letter_at]

@@ -182,7 +182,7 @@ class _LettersAbout:
             begins_ms=dlq_reach.whole_since_ms(
                 (part.first_offset, part.first_ms) for part in scoped.evidence.cover() if part.first_ms is not None
             ),
-            nameless=measure.nameless_places(scoped.places, self.names),
+            nameless=measure.nameless_places(scoped.places, self.names) if self.letters.num_rows else frozenset(),
         )
 
 

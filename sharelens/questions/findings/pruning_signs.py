@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,8 +14,10 @@ from sharelens.tables.cover import StatePartitionCover
 from sharelens.tables.port import RECORDS
 from sharelens.tables.reading import read_states
 from sharelens.tables.where import ALL_KEYS, Where
-from state_model.columnar.keys import SHARE_PARTITION_KEY
+from state_model.columnar.codes import ints
+from state_model.columnar.keys import SHARE_PARTITION_KEY, only_keys_of
 
+NOT_LARGE = -1
 WRITTEN = ["state_partition", "first_ms", "bytes", "newest_ms"]
 
 
@@ -31,13 +34,8 @@ def unpruned_state(
     if not large or not scoped.cut.is_whole:
         return ()
     states = read_states(scoped.evidence, ALL_KEYS) if all_states is None else all_states
-    keys = scoped.places.select(SHARE_PARTITION_KEY).to_pylist()
-    selected = {(key["group_id"], key["topic_id"], key["partition"]) for key in keys}
-    held_up = {
-        number: holder
-        for number, holder in _holders(states, large).items()
-        if tuple(holder[name] for name in SHARE_PARTITION_KEY) in selected
-    }
+    holders = only_keys_of(_holders(states, large), scoped.places)
+    held_up = {row["state_partition"]: row for row in holders.to_pylist()}
     if not held_up:
         return ()
     return [
@@ -52,16 +50,15 @@ def unpruned_state(
     ]
 
 
-def _holders(states: pa.Table, large: Mapping[int, StatePartitionCover]) -> dict[int, Mapping[str, Any]]:
-    """The state row with the oldest snapshot above the log start, by state partition."""
-    held_up: dict[int, Mapping[str, Any]] = {}
-    columns = ["state_partition", *SHARE_PARTITION_KEY, "snapshot_log_offset"]
-    rows = states.select(columns).filter(pc.field("snapshot_log_offset").is_valid())
-    for row in rows.sort_by("snapshot_log_offset").to_pylist():
-        number = row["state_partition"]
-        if number in large and row["snapshot_log_offset"] >= large[number].log_start_offset:
-            held_up.setdefault(number, row)
-    return held_up
+def _holders(states: pa.Table, large: Mapping[int, StatePartitionCover]) -> pa.Table:
+    """Of each state partition in `large` the row with the oldest snapshot above the log start."""
+    rows = states.select(["state_partition", *SHARE_PARTITION_KEY, "snapshot_log_offset"])
+    numbers, number = np.unique(rows.column("state_partition").to_numpy(), return_inverse=True)
+    starts = [large[each].log_start_offset if each in large else NOT_LARGE for each in numbers.tolist()]
+    start = np.array(starts, np.int64)[number]
+    rows = rows.filter(pa.array((start != NOT_LARGE) & (ints(rows, "snapshot_log_offset") >= start)))
+    ordered = rows.sort_by([("state_partition", "ascending"), ("snapshot_log_offset", "ascending")])
+    return ordered.take(pa.array(np.unique(ordered.column("state_partition").to_numpy(), return_index=True)[1]))
 
 
 def _written(scoped: Scope, held_up: Mapping[int, Mapping[str, Any]]) -> pa.Table:

@@ -211,7 +211,7 @@ def _retention(evidence: Tables, names: Mapping[str, str], as_of_ms: int | None)
 
 
 def _share_groups(places: pa.Table, coordinated: pa.Table | None) -> Sequence[str]:
-    columns = [rows.column("group_id").to_pylist() for rows in (places, coordinated) if rows is not None]
+    columns = [rows.column("group_id").unique().to_pylist() for rows in (places, coordinated) if rows is not None]
     return sorted({group_id for column in columns for group_id in column})
 
 
