@@ -41,7 +41,7 @@ def _leading(rows: pa.Table, order: list[tuple[str, str]]) -> pa.Table:
 
 
 def of_each(rows: pa.Table, column: str, value: Callable[[str], int]) -> Ints:
-    """A number for each row by the text in a column without nulls; `value` is asked once for each text."""
+    """A number for each row by the text in a column without nulls; `value` is called once for each text."""
     texts, codes = coded(rows.column(column))
     numbers: Ints = np.array([value(text) for text in texts], np.int64)[codes]
     return numbers

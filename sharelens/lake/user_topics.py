@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sharelens.kafka_log.bounds import highest_committed_end, log_start
+from sharelens.measures.ranges.sums import sums_by
 from sharelens.measures.topics.extents import TOPIC_EXTENT, TopicPartition
 from state_model.columnar.codes import ints
 from state_model.columnar.keys import numbered_partitions
@@ -70,8 +71,7 @@ def names(scan: Scan, where: pc.Expression) -> dict[str, str]:
 
 def _row_counts(extent_rows: pa.Table) -> dict[TopicPartition, int]:
     partition, partitions = numbered_partitions(extent_rows)
-    counts = np.zeros(len(partitions), np.int64)
-    np.add.at(counts, partition, ints(extent_rows, "record_count", 0))
+    counts = sums_by(partition, ints(extent_rows, "record_count", 0), len(partitions))
     return dict(zip(partitions, counts.tolist(), strict=True))
 
 

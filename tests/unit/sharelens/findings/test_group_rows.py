@@ -66,13 +66,13 @@ def test_the_worst_row_of_each_group_is_the_first_in_order(
 
 
 @given(rows())
-def test_a_number_is_asked_for_once_for_each_text(row_list: list[Row]) -> None:
-    texts_asked_for: list[str] = []
+def test_a_number_is_computed_once_for_each_text(row_list: list[Row]) -> None:
+    computed_texts: list[str] = []
 
     def number_of(text: str) -> int:
-        texts_asked_for.append(text)
+        computed_texts.append(text)
         return ord(text)
 
     numbers = of_each(pa.Table.from_pylist(row_list, schema=ROWS), "topic_id", number_of)
     assert numbers.tolist() == [ord(row["topic_id"]) for row in row_list]
-    assert sorted(texts_asked_for) == sorted({row["topic_id"] for row in row_list})
+    assert sorted(computed_texts) == sorted({row["topic_id"] for row in row_list})
